@@ -82,7 +82,7 @@ def _mechanisms(findings: Findings, labels: Labels) -> Grid:
 
 def _places(details: DecisionDetails) -> int:
     """The decimals of utility lost in the table of options."""
-    return int(details.rows.set_index("outcome").loc[UTILITY, "decimals"])
+    return int(details.rows.loc[details.rows["outcome"] == UTILITY, "decimals"].iloc[0])
 
 
 def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
@@ -193,7 +193,7 @@ def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
         (str(name), *(to_places(loss * details.patients, places) for loss in row))
         for name, row in zip(wide.index, wide.to_numpy(), strict=True)
     ]
-    head = ("Times the assumed share", *(f"{rounded(factor)}" for factor in wide.columns))
+    head = ("Times the assumed share", *(rounded(float(factor)) for factor in wide.columns))
     title = "Utility lost where the condition is more or less common than assumed"
     return Grid(head, tuple(rows), title, "By policies that were made for the assumed share.", "prevalence")
 

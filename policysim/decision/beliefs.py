@@ -176,8 +176,8 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
     DataFrame
         policy, feature, level, belief (in words); before, least and most: the belief before, and after the treatments
         that make it least and most, which are least_after and most_after; among and share: the patients, in words,
-        whose belief moves most (empty where nothing is public), and their share of all; class: theirs of `public_classes`. A row for each
-        level.
+        whose belief moves most (empty where nothing is public), and their share of all; class: theirs of
+        `public_classes`. A row for each level.
     """
     on = evaluated_on(policy, problem)
     row = rows_on(on, problem)

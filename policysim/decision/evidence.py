@@ -6,10 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.classes import hiding_partitions
 from policies.optimal.optimum import Optimal
@@ -21,19 +24,20 @@ from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
-from policysim.decision.harmed import Harmed, harmed
+from policysim.decision.harmed import Harmed, harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
 from policysim.decision.textbook import Textbook, textbook
 from policysim.progress import SILENT, Progress
-from policysim.study.declared import ModelledStudy, nearest_epsilon
+from policysim.study.declared import ModelledStudy, ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import FOR_ALL, private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
+from policysim.utility import COSTS
 from policysim.words import ALL
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
@@ -95,9 +99,42 @@ class Evidence:
 
     @property
     def everyone(self) -> pd.DataFrame:
-        """The rows of all patients of the comparison, by policy and epsilon."""
+        """The rows of all patients of the comparison."""
         table = self.tables["comparison"]
-        return table[table["group"] == ALL].set_index(["policy", "epsilon"], drop=False)
+        return table[table["group"] == ALL]
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, float], dict[str, Any]]:
+        """What all patients get and lose under each policy at each epsilon."""
+        records: list[dict[str, Any]] = self.everyone.to_dict("records")  # type: ignore[assignment]
+        return {(row["policy"], row["epsilon"]): row for row in records}
+
+    @property
+    def lead(self) -> str | None:
+        """The outcome that leads."""
+        return self.labels.lead
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """What one of each outcome weighs in the utility; empty for a problem alone."""
+        return {} if self.study is None else {COSTS: 1.0, **self.study.weights}
+
+    @cached_property
+    def outcomes(self) -> list[str]:
+        """The outcomes whose differences are told: those with a weight, and the one that leads; no sums of others.
+
+        Of a problem alone, whose weights nobody knows, all outcomes.
+        """
+        problem, study, weights = self.problem, self.study, self.weights
+        if study is None:
+            return list(problem.outcomes)
+        single = [name for name in problem.outcomes.repeated if name != COSTS and weights.get(name)]
+        summed = isinstance(study, ScenarioStudy) and any(problem.outcomes[name].any() for name in single)
+        return [
+            name
+            for name in problem.outcomes
+            if name == self.lead or (weights.get(name) and not (summed and name == SYMPTOMS))
+        ]
 
     def policy(self, name: str, epsilon: float) -> Policy:
         """A policy that was compared, at an epsilon."""
@@ -210,8 +247,8 @@ def gather(
         if prices:
             tables["price-list"] = price_list(problem, epsilon, progress)
         same = by_name[SameForAlike.name]
-        harm = harmed(problem, by_name[best_private], same, () if study is None else study.by)
-        value = float(everyone.set_index(["policy", "epsilon"]).loc[(same.name, epsilon), "value"])
+        harm = harmed_groups(problem, by_name[best_private], same, () if study is None else study.by)
+        value = float(everyone.loc[everyone["policy"] == same.name, "value"].iloc[0])
         why = textbook(problem, value, comparison) if Exponential.name in by_name else None
     tables["floors"] = floors_table(problem, made, labels.hidden_features)
     return Evidence(

@@ -10,12 +10,11 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from envs.scenario import SYMPTOMS
 from policies.arrays import FloatArray
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
@@ -28,10 +27,9 @@ from policysim.decision.evidence import Evidence
 from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import SPREAD, Redrawn
-from policysim.decision.textbook import Textbook, median_stake
+from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
-from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
@@ -40,6 +38,8 @@ from policysim.utility import COSTS
 from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
 
 LETTERS = "ABCDEF"
+# What all patients get and lose under each option, by its letter.
+Letters: TypeAlias = Mapping[str, Mapping[str, Any]]
 # What is counted of 100 patients where nothing is counted but utility.
 HUNDRED = 100
 # Rates that differ by less, per patient, are the same.
@@ -187,42 +187,39 @@ def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findin
         leaks=leaks_table(evidence, letters),
         warnings=(*_warnings(evidence), *warnings),
     )
-    return {
-        epsilon: replace(core, details=_details(evidence, letters, options, epsilon)) for epsilon in evidence.epsilons
-    }
+    return {epsilon: replace(core, details=_details(evidence, letters, epsilon)) for epsilon in evidence.epsilons}
 
 
 def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     """The options that get letters, at most six: the last that were asked for by name find no room first."""
-    everyone = evidence.everyone
+    compared = {name for name, _ in evidence.rows}
     letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
     shown = {_given(evidence, name) for name, _ in letters[:2]}
     if _given(evidence, BestFixed.name) not in shown:
         letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
     known = {name for name, _ in letters}
-    compared = [name for name in evidence.named if name in everyone["policy"].to_numpy() and name not in known]
-    letters += [(name, capital(name)) for name in compared]
+    letters += [(name, capital(name)) for name in evidence.named if name in compared and name not in known]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
 
 
 def _given(evidence: Evidence, name: str) -> tuple[float, ...]:
     """What everyone gets under a policy at the stated epsilon, and what it is worth: the same of equal options."""
-    row = evidence.everyone.loc[name, evidence.epsilon]
+    row = evidence.rows[name, evidence.epsilon]
     shares = [row[f"p_{action}"] for action in evidence.problem.actions]
     return tuple(np.round([row["value"], *shares], 9))
 
 
 def _for_everyone(evidence: Evidence, name: str) -> str:
     """The treatments that a policy gives, as the title of an option; where contraindications differ, several."""
-    row, titles = evidence.everyone.loc[name, evidence.epsilon], evidence.labels.actions
+    row, titles = evidence.rows[name, evidence.epsilon], evidence.labels.actions
     given = sorted((action for action in titles if row[f"p_{action}"] > 0), key=lambda action: -row[f"p_{action}"])
     return f"{capital(evidence.labels.for_all(given))} for everyone"
 
 
 def _same_title(evidence: Evidence) -> str:
     """The title of A: one treatment for everyone, or the best by what is public."""
-    row, labels = evidence.everyone.loc[SameForAlike.name, evidence.epsilon], evidence.labels
+    row, labels = evidence.rows[SameForAlike.name, evidence.epsilon], evidence.labels
     public = [name for name in evidence.problem.records.names if name not in labels.hidden_features]
     one_for_all = max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE
     if one_for_all or not labels.hidden_features or not public:
@@ -275,36 +272,11 @@ def _pairs(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> l
 
     Where B hides everything, too, and is another option than A, hiding costs B, the best of those by the weights.
     """
-    policy, everyone = {option.letter: option.policy for option in letters}, evidence.everyone
-    of_a, of_b = (everyone.loc[(policy[letter], epsilon)] for letter in "AB")
+    of_a, of_b = (evidence.rows[option.policy, epsilon] for option in letters[:2])
     other = abs(of_a["value"] - of_b["value"]) > ROUNDING * abs(of_a["value"])
     hiding = "B" if of_b["epsilon_spent"] < NEGLIGIBLE and other else "A"
     first = [(hiding, "C"), ("B", "A"), ("B", "C"), ("A", "C")]
     return list(dict.fromkeys([*first, *((option.letter, "A") for option in letters[3:])]))
-
-
-def counted_outcomes(evidence: Evidence) -> list[str]:
-    """The outcomes that differences are told of: those with a weight, and the one that leads; sums of others are not.
-
-    Of a problem alone, whose weights nobody knows, all outcomes.
-    """
-    problem, study = evidence.problem, evidence.study
-    if study is None:
-        return list(problem.outcomes)
-    weights = weights_of(evidence)
-    summed = isinstance(study, ScenarioStudy) and any(
-        weights.get(name) and problem.outcomes[name].any() for name in problem.outcomes.repeated if name != COSTS
-    )
-    return [
-        name
-        for name in problem.outcomes
-        if name == evidence.labels.lead or (weights.get(name) and not (summed and name == SYMPTOMS))
-    ]
-
-
-def weights_of(evidence: Evidence) -> dict[str, float]:
-    """What one of each outcome weighs in the utility; empty for a problem alone."""
-    return {} if evidence.study is None else {COSTS: 1.0, **evidence.study.weights}
 
 
 def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
@@ -313,14 +285,13 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
     At the stated epsilon versions of the model decide, where there are such; elsewhere the stated numbers alone.
     """
     policy = {option.letter: option.policy for option in letters}
-    names = [(name, f"expected_{name}", -1.0) for name in counted_outcomes(evidence)]
+    names = [(name, f"expected_{name}", -1.0) for name in evidence.outcomes]
     measures = [*names, (UTILITY, "value", 1.0)]
-    everyone = evidence.everyone
     rows = []
     for epsilon in evidence.epsilons:
         for option, than in _pairs(evidence, letters, epsilon):
             for outcome, column, sign in measures:
-                mine, other = (float(everyone.loc[(policy[letter], epsilon), column]) for letter in (option, than))
+                mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
                 across = (
                     versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
@@ -340,8 +311,8 @@ def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> Floa
     if not {policy, than} <= set(wide.columns):
         return None
     spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
-    difference = (wide[policy] - wide[than]).to_numpy()
-    rounding = np.maximum(TIE * spread, ROUNDING * largest).to_numpy()
+    difference: FloatArray = wide[policy].to_numpy() - wide[than].to_numpy()
+    rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
     return np.where(np.abs(difference) <= rounding, 0.0, difference)
 
 
@@ -430,25 +401,22 @@ def _warnings(evidence: Evidence) -> list[str]:
 def _details(
     evidence: Evidence,
     letters: Sequence[Lettered],
-    options: pd.DataFrame,
     epsilon: float,
 ) -> DecisionDetails:
     """The table as it is printed, what is named in sentences, the exchange, the trace, and the textbook's mechanism."""
-    problem, labels, weights = evidence.problem, evidence.labels, weights_of(evidence)
+    problem, labels, weights = evidence.problem, evidence.labels, evidence.weights
     pairs = _pairs(evidence, letters, epsilon)
-    now = options[(options["section"] == "option") & (options["epsilon"] == epsilon)].set_index("option")
-    rates = now[[f"expected_{name}" for name in counted_outcomes(evidence)]].to_numpy(dtype=float)
-    count = population(rates.ravel()) if rates.size else HUNDRED
+    now = {option.letter: evidence.rows[option.policy, epsilon] for option in letters}
+    rates = [row[f"expected_{name}"] for row in now.values() for name in evidence.outcomes]
+    count = population(rates) if rates else HUNDRED
     changes = named_changes(evidence, now, pairs[:2], count)
     rows, rest = printed_rows(evidence, now, pairs[:2], changes, count)
     unit = unit_of_exchange(evidence, changes, pairs[1])
     unit_weight = math.nan if unit is None else weights[unit]
-    versions, stated = evidence.versions, epsilon == evidence.epsilon
-    exchanged = exchange_of(evidence, letters, epsilon)
-    copy = (RandomizedResponse.name, epsilon)
-    copied = copy in evidence.everyone.index
+    versions = evidence.versions if epsilon == evidence.epsilon else None
+    exchanged = exchange_of(evidence, letters, versions, epsilon)
+    copies = evidence.rows.get((RandomizedResponse.name, epsilon))
     assumed, numbers = counted_illustrative(evidence.study)
-    known = versions is not None and stated
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -464,16 +432,16 @@ def _details(
         unit_weight=unit_weight,
         zones=printed_zones(exchanged.zones, unit_weight),
         exchange=exchanged,
-        acceptability=exchanged.acceptability if known else pd.DataFrame(),
-        perfect_information=_perfect_information(evidence, letters) if known else (math.nan, math.nan),
-        versions=exchanged.versions if known else 0,
-        spread=SPREAD if known and versions.drawn.get("default") else 0.0,
-        drawn=versions.drawn if known else {},
-        wider=wider_versions(versions, letters) if known else pd.DataFrame(columns=["times", "better_in"]),
+        acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
+        perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
+        versions=0 if versions is None else exchanged.versions,
+        spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
+        drawn={} if versions is None else versions.drawn,
+        wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=epsilon if copied else math.nan,
-        list_true=float(evidence.everyone.loc[copy, "best_action_rate"]) if copied else math.nan,
+        list_epsilon=math.nan if copies is None else epsilon,
+        list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, letters[1].policy, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
@@ -482,7 +450,7 @@ def _details(
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
-        median_stake=median_stake(problem),
+        median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_difference,
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )
 
@@ -495,13 +463,13 @@ def _title(evidence: Evidence, outcome: str) -> str:
 def _at_limit(evidence: Evidence, policy: str, epsilon: float) -> bool:
     """Whether a policy loses what any private draw loses at least, but for rounding, by a proof that was checked."""
     everyone = evidence.everyone
-    least = everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max()
-    return bool(everyone.loc[(policy, epsilon), "loss"] <= least * (1 + AT_LIMIT) + NEGLIGIBLE)
+    least = float(everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max())
+    return bool(evidence.rows[policy, epsilon]["loss"] <= least * (1 + AT_LIMIT) + NEGLIGIBLE)
 
 
 def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
     """What a policy that says nothing about the record gives everyone; "" of any other."""
-    row = evidence.everyone.loc[(policy, epsilon)]
+    row = evidence.rows[policy, epsilon]
     if row["epsilon_spent"] >= NEGLIGIBLE:
         return ""
     given = [title for name, title in evidence.labels.actions.items() if row[f"p_{name}"] > NEGLIGIBLE]
@@ -512,7 +480,7 @@ def _perfect_information(evidence: Evidence, letters: Sequence[Lettered]) -> tup
     """Its expected value where A or B is chosen."""
     assert evidence.versions is not None
     names = [option.policy for option in letters[:2]]
-    weight = weights_of(evidence).get(evidence.labels.lead or "", math.nan)
+    weight = evidence.weights.get(evidence.labels.lead or "", math.nan)
     return perfect_information(evidence.versions.options, names, weight)
 
 
@@ -540,16 +508,16 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
 
 
-def named_changes(evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
+def named_changes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
     """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
 
     A tenth of what is gained, or of what is lost, by the weights; of a problem alone, by the numbers themselves.
     """
-    weights, outcomes = weights_of(evidence), counted_outcomes(evidence)
-    rows, numbers = [], now[[f"expected_{name}" for name in outcomes]].astype(float)
+    weights, outcomes = evidence.weights, evidence.outcomes
+    rows = []
     for option, than in pairs:
-        difference = numbers.loc[option] - numbers.loc[than]
-        moved = {name: float(difference[f"expected_{name}"]) for name in outcomes}
+        columns = {name: f"expected_{name}" for name in outcomes}
+        moved = {name: float(now[option][column] - now[than][column]) for name, column in columns.items()}
         worth = {name: value * weights.get(name, 0.0 if weights else 1.0) for name, value in moved.items()}
         lost, gained = (sum(max(sign * value, 0.0) for value in worth.values()) for sign in (1, -1))
         for name, value in moved.items():
@@ -563,28 +531,27 @@ def named_changes(evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[s
 
 
 def printed_rows(
-    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
+    evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of the table as printed, and what its row `REST` sums.
 
     Numbers are rounded first and subtracted then: a reader who subtracts printed numbers gets the printed difference.
     """
-    weights, outcomes = weights_of(evidence), counted_outcomes(evidence)
+    weights, outcomes = evidence.weights, evidence.outcomes
     named = list(dict.fromkeys(changes["outcome"]))
     lead = [name for name in outcomes if name == evidence.labels.lead]
     shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[:MOST_ROWS]
     shown += [COSTS] if COSTS in named else []
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"outcome": name, "title": _title(evidence, name), "weight": weights.get(name, math.nan)}
-        | rounded_numbers(now[f"expected_{name}"], pairs, count)
+        | rounded_numbers(now, f"expected_{name}", pairs, count)
         for name in shown
     ]
-    lost = {"outcome": UTILITY, "title": "utility lost", "weight": math.nan} | rounded_numbers(
-        now["loss"], pairs, count
-    )
-    rest = [name for name in outcomes if name not in shown and np.ptp(now[f"expected_{name}"]) > LEAST_MOVED]
+    lost: dict[str, Any] = {"outcome": UTILITY, "title": "utility lost", "weight": math.nan}
+    lost |= rounded_numbers(now, "loss", pairs, count)
+    rest = [name for name in outcomes if name not in shown and _differs(now, f"expected_{name}")]
     if weights:
-        beside = {"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"]}
+        beside: dict[str, Any] = {"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"]}
         for pair in (f"{option} − {than}" for option, than in pairs):
             counted = sum(row["weight"] * row[pair] for row in rows if row["weight"] > 0)
             beside[pair] = round(lost[pair] - counted, lost["decimals"]) + 0.0
@@ -592,42 +559,47 @@ def printed_rows(
     return pd.DataFrame([*rows, lost]), tuple(_title(evidence, name) for name in rest)
 
 
-def rounded_numbers(values: pd.Series, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
+def _differs(now: Letters, column: str) -> bool:
+    """Whether options differ in a number."""
+    values = [row[column] for row in now.values()]
+    return bool(max(values) - min(values) > LEAST_MOVED)
+
+
+def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
     """The numbers of each option among so many patients, with decimals that tell A, B and C apart; and differences."""
-    decimals = apart(values.loc[["A", "B", "C"]].unique(), count)
-    shown = {str(letter): round(float(value) * count, decimals) + 0.0 for letter, value in values.items()}
+    values = {letter: float(row[column]) for letter, row in now.items()}
+    decimals = apart({values[letter] for letter in "ABC"}, count)
+    shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}
     beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
     return {"decimals": decimals, **shown, **beyond}
 
 
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
-    weights, lead = weights_of(evidence), evidence.labels.lead
+    weights, lead = evidence.weights, evidence.labels.lead
     of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
-    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(lead) & of_pair["outcome"].map(weights).gt(0)]
+    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(str(lead)) & of_pair["outcome"].map(weights).gt(0)]
     return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
 
 
-def exchange_of(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> Exchange:
-    """On what it depends whether B is better than A: over the versions of the model, or by the stated numbers."""
-    lead, policy = evidence.labels.lead, {option.letter: option.policy for option in letters}
-    known = evidence.versions is not None and epsilon == evidence.epsilon
-    table = evidence.versions.options if known else as_one_version(evidence.tables["comparison"], epsilon)
-    weight = weights_of(evidence).get(lead or "", 0.0)
+def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:
+    """On what it depends whether B is better than A: over versions of the model, or by the stated numbers alone."""
+    lead, policy = evidence.lead, {option.letter: option.policy for option in letters}
+    table = as_one_version(evidence.tables["comparison"], epsilon) if versions is None else versions.options
+    weight = evidence.weights.get(lead or "", 0.0)
     return exchange(table, policy["B"], policy["A"], lead=lead, weight=weight)
 
 
 def trace_table(evidence: Evidence, epsilon: float, count: int) -> pd.DataFrame:
     """Utility lost over a few epsilons: the limit, the exponential mechanisms, and what was asked for by name."""
-    everyone = evidence.everyone
-    compared = set(everyone["policy"])
+    compared = {name for name, _ in evidence.rows}
     limit = Optimal.name if Optimal.name in compared else UNBEATABLE
     names = [limit, ExponentialFitted.name, Exponential.name, *evidence.named]
     rows = [
-        {"policy": name, "epsilon": value, "loss": float(everyone.loc[(name, value), "loss"]) * count}
+        {"policy": name, "epsilon": value, "loss": float(evidence.rows[name, value]["loss"]) * count}
         for name in dict.fromkeys(names)
         if name in compared
         for value in trace(evidence.epsilons, epsilon)
-        if (name, value) in everyone.index
+        if (name, value) in evidence.rows
     ]
     return pd.DataFrame(rows, columns=["policy", "epsilon", "loss"])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
-
-import pandas as pd
 
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
@@ -79,26 +77,35 @@ def _about(labels: Labels) -> tuple[str, ...]:
     return tuple(filter(None, [labels.disclaimer, secret, f"Treatments: {treatments}."]))
 
 
-def lettered_now(findings: Findings) -> pd.DataFrame:
+def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
     """The options with letters at the epsilon of the words, by letter."""
     table, epsilon = findings.options, findings.details.epsilon
-    return table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].set_index("option")
+    rows: list[Any] = table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].to_dict("records")
+    return {row["option"]: row for row in rows}
 
 
-def verdict_on(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> str:
-    """The verdict on an option against another at the epsilon of the words; by default in utility."""
-    return str(_difference(findings, option, than, outcome)["verdict"])
-
-
-def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> pd.Series:
+def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> dict[str, Any]:
+    """The difference of two options at the epsilon of the words; by default in utility."""
     table = findings.differences
     row = table["epsilon"].eq(findings.details.epsilon) & table["option"].eq(option) & table["than"].eq(than)
-    return table[row & table["outcome"].eq(outcome)].iloc[0]
+    found: list[Any] = table[row & table["outcome"].eq(outcome)].to_dict("records")
+    return dict(found[0])
+
+
+def _verdict(findings: Findings, option: str, than: str) -> str:
+    """The verdict on an option against another, in utility."""
+    return str(_difference(findings, option, than)["verdict"])
+
+
+def _printed(details: DecisionDetails) -> dict[str, dict[str, Any]]:
+    """The rows of the printed table, by outcome."""
+    rows: list[Any] = details.rows.to_dict("records")
+    return {row["outcome"]: row for row in rows}
 
 
 def _introduced(findings: Findings) -> tuple[Option, ...]:
     """Each option, and what it hides."""
-    rows = lettered_now(findings).to_dict("index").items()
+    rows = lettered_now(findings).items()
     hides = {
         "everything": "hides everything: the treatment says nothing about the secret",
         "nothing": "hides nothing",
@@ -115,9 +122,9 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much does better" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if now.loc["B", "value"] == now.loc["A", "value"] else f"the same ({details.same})"
+        given = "the same as A" if now["B"]["value"] == now["A"]["value"] else f"the same ({details.same})"
         return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
-    if now.loc["B", "hides"] == "nothing":
+    if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
         f"drawn at random, with odds that the record sets; hides the secret up to ε = {epsilon}: the treatment changes "
@@ -128,8 +135,8 @@ def _hides_best(findings: Findings) -> str:
 def advice(findings: Findings, labels: Labels, seen: str) -> str:
     """When to choose which option, in one sentence before all others."""
     details: DecisionDetails = findings.details
-    verdict, first = verdict_on(findings, "B", "A"), lettered_now(findings).loc["A", "title"]
-    if seen == "publication" and verdict_on(findings, "C", "A") == BETTER:
+    verdict, first = _verdict(findings, "B", "A"), lettered_now(findings)["A"]["title"]
+    if seen == "publication" and _verdict(findings, "C", "A") == BETTER:
         return (
             "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
             "the list at random."
@@ -169,14 +176,14 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     details: DecisionDetails = findings.details
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
-    if details.same and verdict_on(findings, "B", "A") != EQUAL:
+    if details.same and _verdict(findings, "B", "A") != EQUAL:
         both = "Both hide everything: privacy does not decide between them, the weights do."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
-    if verdict_on(findings, "B", "A") != EQUAL:
+    if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
-    if details.drawn and verdict_on(findings, "B", "A") != EQUAL:
+    if details.drawn and _verdict(findings, "B", "A") != EQUAL:
         yield Line("How sure", _how_sure(details), fixed=True)
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
@@ -197,7 +204,7 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)} patients"
-    lost = float(_row(details, UTILITY)[f"{option} − {than}"])
+    lost = float(_printed(details)[UTILITY][f"{option} − {than}"])
     if lost == 0:
         return f"costs nothing ({option} instead of {than}): the same treatment is best for everyone."
     if not more and not fewer:
@@ -212,16 +219,11 @@ def _trades(findings: Findings, option: str, than: str) -> str:
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)} patients"
     if not more and not fewer:
-        saved = -float(_row(details, UTILITY)[f"{option} − {than}"])
+        saved = -float(_printed(details)[UTILITY][f"{option} − {than}"])
         return f"buys {per}: {f'{about(saved)} units of utility' if saved > 0 else 'nothing'}"
     bought = in_a_row(fewer, "and") or "nothing that is counted"
     price = f"; for {in_a_row(more, 'and')}" if more else ""
     return f"buys {per}: {bought}{price}"
-
-
-def _row(details: DecisionDetails, outcome: str) -> pd.Series:
-    """A row of the printed table."""
-    return details.rows.set_index("outcome").loc[outcome]
 
 
 def _worth(findings: Findings, labels: Labels) -> Line:
@@ -241,7 +243,7 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     return Line("Is that worth it?", question, tuple(rows), fixed=True)
 
 
-def _verdict_words(details: DecisionDetails, row: pd.Series) -> str:
+def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
     if not details.versions:
         words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
@@ -255,7 +257,7 @@ def _verdict_words(details: DecisionDetails, row: pd.Series) -> str:
     }[str(row["verdict"])]
 
 
-def _zone(zone: Mapping[str, Any], details: DecisionDetails) -> tuple[str, str]:
+def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
     """One zone of the exchange: for which worth of one of the lead which verdict holds."""
     low, high = float(zone["low"]), float(zone["high"])
     where = f"up to {rounded(high)}" if low == 0 else f"{rounded(low)} to {rounded(high)}"
@@ -284,7 +286,7 @@ def _how_sure(details: DecisionDetails) -> str:
     return f"In each version {in_a_row(ways, 'and')}{beside}."
 
 
-def _unsure(row: Mapping[str, Any], details: DecisionDetails) -> str:
+def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
     """Whether so many versions no longer show that B is better."""
     better = float(row["better_in"]) / details.versions
     return " (too few to show it)" if verdict_of_versions(better) == NOT_SHOWN else ""
@@ -309,16 +311,21 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
 
 
+def _beliefs(findings: Findings) -> dict[str, dict[str, Any]]:
+    """The belief that B moves most, under each option, by letter; empty where hardly any moves."""
+    table = findings.leaks
+    rows: list[Any] = table[table["epsilon"] == findings.details.epsilon].to_dict("records") if len(table) else []
+    return {row["option"]: row for row in rows}
+
+
 def _leaks(findings: Findings) -> str:
     """What an observer learns from B."""
-    now, details = lettered_now(findings), findings.details
-    apart = f"An observer distinguishes two patients {right(now.loc['B', 'guess_rate'])} times of 100 (coin toss: 50)."
-    if details.same:
+    if findings.details.same:
         return "Nothing: a treatment from A or B says nothing about the secret."
-    table = findings.leaks
-    if table.empty:
-        return apart
-    row = table[table["epsilon"].eq(details.epsilon) & table["option"].eq("B")].iloc[0]
+    if not (beliefs := _beliefs(findings)):
+        apart = right(lettered_now(findings)["B"]["guess_rate"])
+        return f"By a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+    row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
     before, after = span(row["before"], row["before"], places), span(row["low"], row["high"], places)
@@ -329,19 +336,16 @@ def _numbers(findings: Findings) -> Grid:
     """The options as columns, what is counted as rows, and the differences, which add up to the utility."""
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
-    letters, pairs = list(now.index), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
-    rows = [_counted(row, letters, pairs, details) for row in details.rows.to_dict("records")]
-    table, epsilon = findings.leaks, details.epsilon
-    if len(table):
-        beliefs = table[table["epsilon"] == epsilon].set_index("option")
-        before = float(beliefs["before"].iloc[0])
-        places = places_of_share(before)
-        title = f"Belief “{beliefs['belief'].iloc[0]}” (before: {span(before, before, places)} %), %"
-        cells = [span(beliefs.loc[letter, "low"], beliefs.loc[letter, "high"], places) for letter in letters]
+    letters, pairs = list(now), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
+    rows = [_counted(row, letters, pairs, details) for row in _printed(details).values()]
+    if beliefs := _beliefs(findings):
+        of_b, places = beliefs["B"], places_of_share(beliefs["B"]["before"])
+        title = f"Belief “{of_b['belief']}” (before: {span(of_b['before'], of_b['before'], places)} %), %"
+        cells = [span(beliefs[letter]["low"], beliefs[letter]["high"], places) for letter in letters]
         rows.append((title, "", *cells, *[""] * len(pairs)))
-    told = [right(now.loc[letter, "guess_rate"]) for letter in letters]
+    told = [right(now[letter]["guess_rate"]) for letter in letters]
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(epsilon)}", "weighs", *letters, *pairs)
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *pairs)
     return Grid(head, tuple(rows))
 
 
@@ -367,8 +371,8 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     epsilons = sorted(table["epsilon"].unique())
     if len(epsilons) < 2:
         return
-    places = int(details.rows.set_index("outcome").loc[UTILITY, "decimals"])
-    of_a, of_c = (to_places(details.rows.set_index("outcome").loc[UTILITY, letter], places) for letter in "AC")
+    places = int(_printed(details)[UTILITY]["decimals"])
+    of_a, of_c = (to_places(_printed(details)[UTILITY][letter], places) for letter in "AC")
     rows = []
     for policy, lines in table.groupby("policy", sort=False):
         losses = lines.set_index("epsilon")["loss"]
@@ -396,14 +400,13 @@ def _why_textbook(details: DecisionDetails) -> str:
     """Why the exponential mechanism of the textbook loses more than the fitted one."""
     why = details.textbook
     assert why is not None
-    beats = (
-        f"it is better than A from ε = {decimal(why.beats_from)} on" if why.beats_from > 0 else "it is better than A"
-    )
+    beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
+    beats = beats if why.beats_from > 0 else "it is better than A"
     beats = "it is never better than A" if math.isinf(why.beats_from) else beats
     keeps = f", and keeps {percent(KEEP)} of what C gains over A from ε = {decimal(why.keeps_from)} on"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
         "The textbook's exponential mechanism starts from equal odds, and its noise is sized for the two records that "
         f"differ most (Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients the treatments differ by "
-        f"at most {rounded(why.median_stake)}: {beats}{keeps}."
+        f"at most {rounded(why.median_difference)}: {beats}{keeps}."
     )
