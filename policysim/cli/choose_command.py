@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from policysim.cli.kinds import arguments_again, refuse_other_kinds
 from policysim.cli.options import (
     Commands,
     add_bounds,
     add_policies,
     add_study,
+    as_usage,
     chosen_bounds,
-    chosen_study,
     folder,
     number,
     share,
 )
+from policysim.errors import UsageError
 
 if TYPE_CHECKING:
-    from policysim.decision.choose_report import Judge
+    from policysim.progress import Progress
+    from policysim.report.folder import FigureFiles
+    from policysim.report.report import Report
     from policysim.study.declared import Study
 
 LEAD_PER = 100_000
@@ -75,16 +80,58 @@ def add(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask; exit code 4 if no mechanism can do what is asked for."""
-    from policysim.decision.choose import Wish
-    from policysim.decision.choose_report import report
-    from policysim.errors import UsageError
-    from policysim.files.terminal import progress_bar
-    from policysim.report.folder import REPORTS, folder_files, print_report, write_report
+    """Choose, write what was asked for and print the screen; exit code 4 if no mechanism meets the demands."""
+    from dataclasses import replace
 
-    study = chosen_study(chosen, policies=chosen.policy)
+    from policysim.files.terminal import progress_bar
+    from policysim.files.whole_files import check_writable, write_files
+    from policysim.report.folder import REPORTS, folder_files, print_report, write_report
+    from policysim.study.study_reader import load_study
+
+    study = as_asked(load_study(chosen.study), chosen)
+    folder_path = chosen.out or REPORTS / study.name
+    if chosen.out:
+        check_writable(folder_path)
+    with progress_bar() as progress:
+        report = report_of(chosen, study, progress, compared=chosen.out is not None)
+        report = replace(report, arguments=arguments_again(chosen))
+        if chosen.out:
+            files = folder_files(report, figure_files(chosen), folder_path, progress)
+        else:
+            # A certificate alone.
+            files = {name: content for name, content in report.files.items() if name in report.named.values()}
+    if chosen.out:
+        write_report(folder_path, report, files)
+    elif files:
+        write_files(folder_path, files)
+    print_report(report, files, folder_path, as_json=chosen.json)
+    return report.exit_code
+
+
+def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
+    """A study with the options that are its own; UsageError for what does not exist, and without a demand."""
+    refuse_other_kinds(study, chosen)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:
         raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most")
+    with as_usage():
+        # The report takes the policies itself: here only their names are looked at, before anything is computed.
+        study.with_choices(policies=chosen.policy)
+        return study.with_choices(adjacency=chosen.adjacency, sensitive=chosen.sensitive, seed=chosen.seed)
+
+
+def figure_files(_: argparse.Namespace) -> FigureFiles:
+    """The figure files of a choice's report."""
+    from policysim.report.folder import DEFAULT
+
+    return DEFAULT
+
+
+def report_of(chosen: argparse.Namespace, study: Study, progress: Progress, *, compared: bool = True) -> Report:
+    """The choice for a study that has been asked for (`as_asked`), and what `compare` finds at its ε."""
+    from policysim.decision import choose_report
+    from policysim.decision.choose import Wish
+    from policysim.study.declared import LoggedStudy
+
     wish = Wish(
         keep=chosen.keep,
         max_loss=chosen.max_loss,
@@ -93,24 +140,22 @@ def run(chosen: argparse.Namespace) -> int:
         max_guess_rate=chosen.max_guess_rate,
         at_most=chosen_bounds(chosen, study),
     )
-    folder = chosen.out or REPORTS / study.name
-    with progress_bar() as progress:
-        made = report(study, wish, policies=chosen.policy, judge=judge_of(study), progress=progress)
-        # Without a folder only a certificate is written.
-        files = dict(made.files) if chosen.out is None else folder_files(made, folder=folder, progress=progress)
-    if files:
-        write_report(folder, made, files)
-    print_report(made, files, folder, as_json=chosen.json)
-    return made.exit_code
+    judge: Any = None
+    comparison: Any
+    if isinstance(study, LoggedStudy):
+        # Whoever has no log needs none of the packages that read and fit one.
+        from policysim.trials import trial_report
 
+        judge, comparison = trial_report.judged_on_held_out, trial_report.report
+    else:
+        from policysim.decision import report as decision_report
 
-def judge_of(study: Study) -> Judge | None:
-    """How policies of a log are judged: on patients held out."""
-    from policysim.study.declared import LoggedStudy
-
-    if not isinstance(study, LoggedStudy):
-        return None
-    # Without a log, none of the packages that read and fit one are needed.
-    from policysim.trials.trial_question import judged_on_held_out
-
-    return judged_on_held_out
+        comparison = decision_report.report
+    return choose_report.report(
+        study,
+        wish,
+        policies=chosen.policy,
+        judge=judge,
+        compared=partial(comparison, policies=chosen.policy, progress=progress) if compared else None,
+        progress=progress,
+    )

@@ -34,6 +34,7 @@ from policysim.errors import (
     EXIT_USAGE,
     MissingExtraError,
     OutputError,
+    UsageError,
 )
 from policysim.files.terminal import complain, open_streams, say, warn
 
@@ -81,11 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = COMMANDS.get(given[0]) if given else None
     try:
         chosen = parse(given, (named.add,) if named else ADD)
-    except SystemExit as stop:
-        if stop.code == EXIT_USAGE:
-            return EXIT_USAGE
-        raise  # --help and --version
-    except (MissingExtraError, OutputError) as error:
+    except (UsageError, MissingExtraError, OutputError) as error:
         complain(str(error))
         return EXIT_USAGE
     try:
@@ -111,7 +108,6 @@ def exit_code(run: Callable[[], int]) -> int:
     """The exit code of a run; what goes wrong is told, but for output that cannot be written, which is raised."""
     from envs.toml_reader import InputFileError
     from policies.policy import ClaimError
-    from policysim.errors import UsageError
 
     try:
         return run()
