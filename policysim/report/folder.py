@@ -103,7 +103,7 @@ def folder_files(
         Where an earlier run may have left the same tables: one of the same numbers (`same_numbers`) is taken as it is,
         so that the last bit of another processor's logarithm changes no file.
     progress : Progress, optional
-        Told of each drawing and page.
+        Reports each drawing and page.
     """
     drawings = wanted.chosen(report.drawings)
     files = {f"{name}.csv": to_csv(table) for name, table in report.tables.items()}
