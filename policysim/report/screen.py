@@ -103,13 +103,11 @@ class Screen:
     def text(self, *, full: bool = False, brief: bool = False) -> str:
         """The screen as printed: the title and the labelled lines alone if it is brief, all tables if it is full."""
         first = [*(f"Warning: {warning}" for warning in self.warnings), self.title, self.advice, *self.about]
-        blocks = [list(wrapped(first)), list(introduced(self.options)), list(labelled(self.lines))]
+        blocks = [[*wrapped(first), *introduced(self.options)], list(labelled(self.lines))]
         if not brief:
-            blocks += [aligned(table) for table in self.tables]
-            blocks.append(list(wrapped(self.notes)))
+            blocks.append([*(line for table in self.tables for line in aligned(table)), *wrapped(self.notes)])
         if full:
-            for table in self.behind:
-                blocks.append([*wrapped([table.title]), *aligned(table), *wrapped([table.note])])
+            blocks += [[*wrapped([table.title]), *aligned(table), *wrapped([table.note])] for table in self.behind]
         return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
