@@ -112,9 +112,8 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
             "nothing": "hides nothing",
             "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
         }[row["hides"]]
-        hides = {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}.get(
-            letter, hides
-        )
+        best = f"best under {findings.details.judged_by}; hides nothing"
+        hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
 
@@ -148,11 +147,11 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
     if len(details.zones) > 1:
         return _advice_by_weight(details, labels, first)
     if verdict == BETTER and details.same:
-        return f"Choose B ({details.same}): both hide everything, and B is better under the weights of this study."
+        return f"Choose B ({details.same}): both hide everything, and B is better under {details.judged_by}."
     if verdict == BETTER:
         return (
-            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under the "
-            "weights of this study B is better."
+            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under "
+            f"{details.judged_by} B is better."
         )
     why = {WORSE: "B is worse", EQUAL: "B is worth the same"}.get(verdict, "the model cannot show that B is better")
     return f"Choose A ({first}): it hides everything, and {why}."
@@ -188,7 +187,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
     if details.drawn and _verdict(findings, "B", "A") != EQUAL:
-        yield Line("How sure", _how_sure(details), fixed=True)
+        yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
 
@@ -236,15 +235,16 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     row = _difference(findings, "B", "A")
     verdict = _verdict_words(details, row)
     if details.zones.empty:
-        counted = "" if not labels.lead else f" {capital(labels.one_of_lead)} counts for {plain(details.lead_weight)}."
-        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
+        weighs = f" {capital(labels.one_of_lead)} weighs {rounded_weight(details.lead_weight)}."
+        weighs = weighs if details.lead_weight > 0 else ""
+        return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
     rows = [
         (f"{rounded(stated)} (this study)", verdict),
         *(_zone(zone, details) for zone in details.zones.to_dict("records")),
     ]
-    return Line("Is that worth it?", question, tuple(rows), fixed=True)
+    return Line("Is that worth it?", question, tuple(rows))
 
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
@@ -283,14 +283,10 @@ def _how_sure(details: DecisionDetails) -> str:
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
         ways.append(f"{numbers} vary by a spread of {plain(details.spread)} that nobody stated")
     wider = [
-        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
+        f"in {plain(row['better_in'])} versions at {WIDER[int(row['times'])]}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
-    beside = (
-        f" B is better in {plain(details.better_in)} of {plain(details.versions)} versions, {', '.join(wider)}."
-        if wider
-        else ""
-    )
+    beside = f" B is better {', '.join(wider)}." if wider else ""
     return f"{capital(in_a_row(ways, 'and'))}.{beside}"
 
 
@@ -353,7 +349,8 @@ def _numbers(findings: Findings) -> Grid:
         rows.append((title, "", *cells, *[""] * len(pairs)))
     told = [right(now[letter]["guess_rate"]) for letter in letters]
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *pairs)
+    unbroken = [pair.replace(" ", "\u00a0") for pair in pairs]
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *unbroken)
     return Grid(head, tuple(rows))
 
 
