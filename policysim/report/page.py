@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from policysim.numbers import plain, six_digits
 from policysim.report.contents import MANIFEST, Contents, Drawing
+from policysim.report.glossary import GLOSSARY
 from policysim.report.screen import Screen
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def page(
             manifest=MANIFEST,
             versions=versions,
             shown=plain(report.epsilon),
+            glossary=GLOSSARY,
         )
     )
 
