@@ -30,10 +30,10 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "evaluate",
-        help="what a policy is worth to the patients of a log in which another policy chose",
+        help="estimate a policy's value on a log of treated patients",
         description="Estimate a policy's value from a log, with its 95 % interval, and the difference from one "
-        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on "
-        "a scenario; then the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
+        "treatment for everyone, chosen on other patients. The policy is a table of your own, or one of the catalogue "
+        "on a scenario; then the exact value is printed, too, and the exit code is 4 if they disagree.",
     )
     parser.add_argument(
         "log",
@@ -53,8 +53,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="the study of a scenario whose contraindications hold, and on whose records --policy is (default: the one "
-        "that simulate made the log from; for --policy, covid if there is none)",
+        help="the study with the contraindications and the records of --policy (default: the study of simulate, if it "
+        "made the log; else covid for --policy)",
     )
     parser.add_argument(
         "--estimator",
@@ -75,7 +75,7 @@ def add(commands: Commands) -> None:
         help="the largest importance weight allowed (default: no limit)",
     )
     add_workers(parser)
-    add_seed(parser, "decides which rows share a fold (default: 0)")
+    add_seed(parser, "the seed of the folds (default: 0)")
     add_json(parser)
 
 

@@ -259,7 +259,7 @@ def read_study_log(
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
-    """What is said of a log whose rows all have a reward and a propensity."""
+    """The facts about a log whose rows all have a reward and a propensity."""
     none = dict.fromkeys(data.names, 0)
     known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
     return {"rows_read": data.n_patients, "missing": none, **known}
