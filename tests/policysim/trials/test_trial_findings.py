@@ -209,11 +209,11 @@ def numbers_in(text):
     st.integers(0, 10_000),
     st.sampled_from([0.01, 0.1, 0.5]),
     st.sampled_from(["exponential", "randomized-response", "best-fixed"]),
-    st.sampled_from([1.0, 5.0]),
     st.booleans(),
 )
-def test_each_line_is_true_of_the_tables_of_random_logs(compared_once, seed, effect, policy, epsilon, doubted):
+def test_each_line_is_true_of_the_tables_of_random_logs(compared_once, seed, effect, policy, doubted):
     trial, compared = compared_once[policy]
+    epsilon = (1.0, 5.0)[seed % 2]
     log, compared = of_random_log(trial, compared, np.random.default_rng(seed), effect)
     doubts = LogCaveats(["No."]) if doubted else SOUND
     with pytest.MonkeyPatch.context() as patch:
