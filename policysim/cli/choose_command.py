@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import (
     Commands,
@@ -20,6 +22,7 @@ from policysim.cli.options import (
 
 if TYPE_CHECKING:
     from policysim.decision.choose_report import Judge
+    from policysim.report.report import Report
     from policysim.study.declared import Study
 
 LEAD_PER = 100_000
@@ -95,7 +98,9 @@ def run(chosen: argparse.Namespace) -> int:
     )
     folder = chosen.out or REPORTS / study.name
     with progress_bar() as progress:
-        made = report(study, wish, policies=chosen.policy, judge=judge_of(study), progress=progress)
+        known = {"policies": chosen.policy, "progress": progress}
+        judge, compared = judge_and_comparison(study, **known)
+        made = report(study, wish, judge=judge, compared=compared if chosen.out else None, **known)
         # Without a folder only a certificate is written.
         files = dict(made.files) if chosen.out is None else folder_files(made, folder=folder, progress=progress)
     if files:
@@ -104,13 +109,15 @@ def run(chosen: argparse.Namespace) -> int:
     return made.exit_code
 
 
-def judge_of(study: Study) -> Judge | None:
-    """How policies of a log are judged: on patients held out."""
+def judge_and_comparison(study: Study, **known: Any) -> tuple[Judge | None, Callable[[Study], Report] | None]:
+    """Who judges the policies of a log, on patients held out; and what makes the report of `compare`."""
     from policysim.study.declared import LoggedStudy
 
-    if not isinstance(study, LoggedStudy):
-        return None
-    # Without a log, none of the packages that read and fit one are needed.
-    from policysim.trials.trial_question import judged_on_held_out
+    if isinstance(study, LoggedStudy):
+        # Without a log, none of the packages that read and fit one are needed.
+        from policysim.trials.trial_question import judged_on_held_out
 
-    return judged_on_held_out
+        return judged_on_held_out, None
+    from policysim.decision.report import report as compare
+
+    return None, partial(compare, **known)

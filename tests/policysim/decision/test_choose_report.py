@@ -195,7 +195,7 @@ def test_the_screen(ward):
 
 
 SCREEN = """\
-What does privacy cost our ward?
+Ward: which treatment to give when others can see it
 Choose B at ε = 3.3: of all mechanisms that meet the demands and are better than D, it needs the
 least ε. B has more utility than D in 200 of 200 versions of the model, in which its uncertain
 numbers vary.
@@ -217,16 +217,15 @@ A smaller ε          ε = 3.2 is not enough for B, nor for any other mechanism 
 B instead of A       Per 100,000 patients: 21.8 fewer deaths and 7,620 less utility lost. B has more
                      utility than A in 200 of 200 versions of the model.
 
-At its least ε                                  utility
-                                deaths             lost          beats    told
-                                   per    more      per    gain  D, of  apart,
-                            ε  100,000  than A  100,000    kept    200  of 100
-A  antibiotic               0    536.6       0    8,244  −142 %      –    50.0  demands not met
-B  optimal                3.3    514.8   −21.8      628    82 %    200    94.9           chosen
-C  best for each patient    ∞    505.3   −31.3        0   100 %    200   100.0    hides nothing
-D  cough syrup              0    586.1   +49.5    3,401     0 %      –    50.0  demands not met
-   randomized-response    3.3    514.8   −21.8      628    82 %    200    94.9
-   exponential            180    506.5   −30.1      639    81 %    200   100.0      not allowed
+                                deaths   more   utility          beats    told
+                                   per   than  lost per    gain  D, of  apart,
+At its least ε              ε  100,000      A   100,000    kept    200  of 100
+A  antibiotic               0    536.6      0     8,244  −142 %      –    50.0  demands not met
+B  optimal                3.3    514.8  −21.8       628    82 %    200    94.8           chosen
+C  best for each patient    ∞    505.3  −31.3         0   100 %    200   100.0    hides nothing
+D  cough syrup              0    586.1  +49.5     3,401     0 %      –    50.0  demands not met
+   randomized-response    3.3    514.8  −21.8       628    82 %    200    94.8
+   exponential            180    506.5  −30.1       639    81 %    200   100.0      not allowed
 
 Gain kept: 0 % is D, 100 % is C.
 Told apart: how often an observer of one treatment distinguishes two patients (coin toss: 50 of
