@@ -46,7 +46,7 @@ class Uniform(Policy):
 class BestFixed(Policy):
     """One action for all: the one with the highest value under the prior.
 
-    Where records do not allow every action, it is the best for all of those who allow the same.
+    Where records do not allow every action, it is the best for all records that allow the same.
 
     Parameters
     ----------

@@ -21,9 +21,9 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "audit",
-        help="the privacy loss that policies claim beside the exact one, and the records that attain it",
-        description="Claimed and exact privacy loss, with the two records that attain it. Exit code 4 if a claim does "
-        "not hold.",
+        help="compare the claimed privacy loss of policies with the exact one, and name the records that attain it",
+        description="Compare the claimed privacy loss with the exact one, and name the two records that attain it. "
+        "Exit code 4 if a claim does not hold.",
     )
     add_study(parser)
     parser.add_argument(
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
         "--epsilon",
         type=epsilons,
         metavar="0.1,1,10",
-        help="in place of the study's; with --table, the claimed loss",
+        help="the values of ε, in place of the study's; with --table, the claimed loss",
     )
     add_policies(parser)
 

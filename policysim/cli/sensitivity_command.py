@@ -17,8 +17,8 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "sensitivity",
-        help="how far utilities can move between neighbours, and which two records attain it",
-        description="Exact sensitivity of the expected utilities, with the two records that attain it.",
+        help="compute how far utilities can differ between two records, and name the two",
+        description="Compute the exact sensitivity of the expected utilities, and name the two records that attain it.",
     )
     add_study(parser)
 

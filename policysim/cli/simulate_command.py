@@ -15,9 +15,9 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "simulate",
-        help="treat simulated patients; their mean return beside the exact value",
-        description="The mean return of simulated patients with its 95 % interval, beside the exact value. They are "
-        "drawn in batches: time grows with their number, memory does not. Exit code 4 if mean and value are more than "
+        help="treat simulated patients, and compare their mean return with the exact value",
+        description="Treat simulated patients, and compare their mean return, with its 95 % interval, with the exact "
+        "value. Time grows with the number of patients, memory does not. Exit code 4 if mean and value are more than "
         "five standard errors apart.",
     )
     add_study(parser)
@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         type=whole(2, MOST_PATIENTS),
         default="100000",
         metavar="N",
-        help="how many to simulate: 1000000, 1_000_000 or 1e6 (default: 100000)",
+        help="the number of patients: 1000000, 1_000_000 or 1e6 (default: 100000)",
     )
     parser.add_argument(
         "--policy",
@@ -42,9 +42,7 @@ def add(commands: Commands) -> None:
         help="the ε of each day's decision, or of the whole course of plan-once and plan-tree (default: 1)",
     )
     parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
-    parser.add_argument(
-        "--length-public", action="store_true", help="the end of a stay is public, and need not be hidden"
-    )
+    parser.add_argument("--length-public", action="store_true", help="the end of a stay is public, not hidden")
     parser.add_argument(
         "--log",
         type=rows_file,

@@ -238,7 +238,7 @@ def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArr
     Parameters
     ----------
     scenario : Scenario
-        Who comes, what treatments do, and the weights and costs that pay.
+        The patients, the effects of treatments, and the weights and costs of the rewards.
     horizon : int
         Days.
     probabilities : array, (n_records, n_actions)

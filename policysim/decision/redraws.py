@@ -263,7 +263,7 @@ def redrawn(
     policies : sequence of Policy
         At their epsilons; those that cannot be used on the problem are left out.
     progress : Progress, optional
-        Told of each redraw.
+        Reports each redraw.
     times : sequence of float, optional
         Evaluate utility, too, with the default spread so many times (`Redrawn.wider`).
     """

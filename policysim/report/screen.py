@@ -29,7 +29,7 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A labelled line, and rows that go with it: each a text and what is said of it.
+    """A labelled line, and rows that go with it: each a text and its value.
 
     `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
     """
@@ -77,7 +77,7 @@ class Screen:
     about : tuple of str
         What kind of model or data this is, what is secret, who observes.
     options : tuple of Option
-        Before anything is said of them.
+        The options, with their letters.
     lines : tuple of Line
         The answer.
     tables : tuple of Grid

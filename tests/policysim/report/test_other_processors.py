@@ -16,7 +16,7 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from policysim.cli.main import main
 from policysim.numbers import to_csv
-from policysim.output.differences import same_numbers
+from policysim.report.differences import same_numbers
 
 ULP = 2.0**-52
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from small_studies import write_small_study
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 # Modules take N_THREADS when they are imported, so it is set before any of them.
 CHILD = """
 import sys

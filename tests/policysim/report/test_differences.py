@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.output import differences as compared
-from policysim.output.differences import TextRows, csv_rows, key_columns, same_numbers
-from policysim.output.differences import differences as find
+from policysim.report import differences as compared
+from policysim.report.differences import TextRows, csv_rows, same_numbers
+from policysim.report.differences import differences as find
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
 
@@ -93,19 +93,6 @@ def test_a_number_changed_in_a_row_that_moved_is_the_only_difference(keys, data)
     assert [(one.row, one.column, one.old, one.new) for one in found] == [
         (order.index(place) + 1, "loss", "9", new[place][2])
     ]
-
-
-@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 4), unique=True))
-def test_key_columns_tell_all_distinct_rows_apart_and_each_is_needed_where_it_stands(rows):
-    found = TextRows(("w", "x", "y", "z"), tuple(rows))
-    keys = key_columns(found)
-
-    def told_apart(columns):
-        return len({tuple(row[column] for column in columns) for row in rows})
-
-    assert told_apart(keys) == len(rows)
-    for place in range(len(keys)):
-        assert told_apart(keys[: place + 1]) > told_apart(keys[:place])
 
 
 def test_numbers_are_counted(tmp_path):
