@@ -209,12 +209,11 @@ B  Best private draw         drawn at random, with odds that the record sets; hi
 C  Best for each patient     best under the weights of this study; hides nothing
 D  Cough syrup for everyone  hides everything: the treatment says nothing about the secret
 
-Demands              what each option has of them, and whether that is enough
+Demands              Does an option meet them? In brackets, what it has.
                        gain kept ≥ 80 %        A no (−142.4 %), B yes (81.53 %), C yes (100 %),
                                                D no (0 %)
                        told apart ≤ 95 of 100  A yes (50), B yes (94.85), C no (100), D yes (50)
-A smaller ε          ε = 3.2 is not enough for B, nor for any other mechanism in which the published
-                     treatment is the one given: that is proved.
+A smaller ε          ε = 3.2 is not enough, for B or for any other mechanism: that is proved.
 B instead of A       Per 100,000 patients: 21.8 fewer deaths and 7,620 less utility lost. B has more
                      utility than A in 200 of 200 versions of the model.
 
@@ -231,6 +230,7 @@ D  cough syrup              0    586.1  +49.5     3,401     0 %      –    50.0
 Gain kept: 0 % is D, 100 % is C.
 Told apart: how often an observer of one treatment distinguishes two patients (coin toss: 50 of
 100). A second treatment leaks again: only ε bounds what several reveal together.
+Proofs are about mechanisms that give each patient the treatment that observers see.
 What is limited may rise and fall with ε: but for optimal, a least ε is the least of a grid in steps
 of 15 %.
 """
