@@ -160,7 +160,7 @@ def test_what_is_public_is_known_before_any_treatment():
     assert found.loc[("age 2", "3", "a")].tolist() == pytest.approx([0.1, 0.1])
     assert found.loc[("age 3", "3", "b")].tolist() == pytest.approx([0.8, 0.8])
     assert math.isnan(found.loc[("age 2", "3", "b"), "after"])
-    with pytest.raises(ValueError, match="feature 'age' is public: whoever sees a treatment knows it before"):
+    with pytest.raises(ValueError, match="feature 'age' is public: an observer knows it before the treatment"):
         ps.beliefs(problem, table, "age")
 
 
