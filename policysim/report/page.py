@@ -1,6 +1,6 @@
 """The page of a report: its words, a slider of ε and its figures; one file that fetches nothing.
 
-The slider swaps texts: the words and tables are rendered once for each ε, and what differs there is handed to the
+The slider swaps blocks of the answer: they are rendered once for each ε, and those that differ are handed to the
 script. Nothing on the page is formatted or computed in a browser.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from policysim.figures.writing import Marker
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What differs between epsilons: whatever the template marks in this way.
+# The blocks that may differ between epsilons: the template marks them, always as many; none holds a tag of its own name.
 MOVING = re.compile(r"<(\w+)\b[^>]* data-at>(.*?)</\1>", re.DOTALL)
 
 
@@ -124,7 +124,7 @@ def moving(report: Contents) -> dict[str, Any]:
     -------
     dict
         position (of the stated epsilon), epsilons (as the address has them), labels (as they are printed), and slots:
-        the place of each changing part among all that are marked, and its HTML at each epsilon.
+        the place of each block that changes among all that are marked, and its HTML at each epsilon.
     """
     epsilons = sorted(report.screens) or [report.epsilon]
     screens = [report.screens.get(epsilon, report.screen) for epsilon in epsilons]
