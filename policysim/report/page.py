@@ -1,7 +1,6 @@
 """The page of a report: its words, a slider of ε and its figures; one file that fetches nothing.
 
-The slider swaps answers: the words and tables are rendered once for each ε, and handed to the script. Nothing on the
-page is formatted or computed in a browser.
+The slider swaps answers: the words and tables are rendered once for each ε, and handed to the script.
 """
 
 from __future__ import annotations
@@ -89,7 +88,6 @@ def page(
         .render(
             report=report,
             screen=report.screen,
-            answer=Markup(answer_part(report.screens.get(report.epsilon, report.screen))),
             figures=figures,
             style=Markup(style),
             script=Markup(script),
@@ -116,13 +114,13 @@ def notebook_part(report: Contents) -> str:
 
 
 def moving(report: Contents) -> dict[str, Any]:
-    """What the slider changes.
+    """What the controls change.
 
     Returns
     -------
     dict
         position (of the stated epsilon), epsilons (as the address has them), labels (as they are printed), and answers:
-        the HTML at each epsilon.
+        the HTML of the answer at each; and the page's data.
     """
     epsilons = sorted(report.screens) or [report.epsilon]
     return {
@@ -130,6 +128,7 @@ def moving(report: Contents) -> dict[str, Any]:
         "epsilons": [six_digits(epsilon) for epsilon in epsilons],
         "labels": [plain(epsilon) for epsilon in epsilons],
         "answers": [answer_part(report.screens.get(epsilon, report.screen)) for epsilon in epsilons],
+        **report.page_data,
     }
 
 

@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
 from policysim.course.days_report import report as report_over_days
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
 from policysim.progress import SILENT
