@@ -356,7 +356,10 @@ class Scenario:
 
     def counted_title(self, name: str) -> str:
         """What is counted of an outcome, in words: deaths, or the title of any other."""
-        return "deaths" if name == DEATH else self.outcome_title(name)
+        if name == DEATH:
+            return "deaths"
+        named = name in self.events or name not in self.space.names or self.space.feature(name).words
+        return self.outcome_title(name) if named else f"cases of {self.outcome_title(name)}"
 
     def one_title(self, name: str) -> str:
         """One of an outcome, in words."""

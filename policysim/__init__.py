@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from numpy.typing import ArrayLike
 
     from envs.scenario_reader import load_scenario
     from policies import local
@@ -59,10 +60,10 @@ if TYPE_CHECKING:
     from policysim.decision.frontier import frontier
     from policysim.decision.publishing import ways_to_publish
     from policysim.logs.read_log import read_log
-    from policysim.output.report import Report
     from policysim.progress import Progress
     from policysim.release.decide import decide
     from policysim.release.ledger import Ledger
+    from policysim.report.report import Report
     from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
@@ -305,28 +306,39 @@ def report(
     of: DecisionProblem | Study | str | Path,
     *,
     epsilons: Sequence[float] | float | None = None,
-    policies: Sequence[str | Policy | FittedPolicy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | Mapping[str, ArrayLike] | None = None,
+    horizon: int | None = None,
+    total_epsilons: Sequence[float] | float | None = None,
+    delta: float = 0.0,
 ) -> Report:
     """Report on a problem or a study: what privacy costs, who is harmed, and what an observer learns.
+
+    The same as `policysim compare`. On a terminal and in a notebook it shows its progress after two seconds.
 
     Parameters
     ----------
     of : DecisionProblem, Study, str or Path
         A problem of one's own, or a study of a scenario, a cohort or a log: loaded, by its built-in name, or by the
-        path of its file. Of a study this is the answer of `policysim compare`.
+        path of its file.
     epsilons : sequence of float or float, optional
-        Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
-        epsilon, or at 1, or at what is nearest to it.
-    policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or for a problem policies whose epsilon is replaced; the study's, or those of
-        `compare`, by default.
+        Values >= 0; the study's, or 24 from 0.05 to 20, by default. The printed table is about the study's epsilon, or
+        about 1, or about the nearest to it.
+    policies : sequence of str, Policy or FittedPolicy, or mapping of str to array, optional
+        Names from the catalogue; for a problem also policies whose epsilon is replaced, and tables of probabilities of
+        one's own by their titles. Each has a column. The study's, or those of `compare`, by default.
+    horizon : int, optional
+        Treat over so many days; of the study of a scenario.
+    total_epsilons : sequence of float or float, optional
+        With `horizon`: what all days may reveal together; 1, 2, 5 and 10 by default.
+    delta : float, optional
+        With `horizon`: of (epsilon, delta)-privacy.
 
     Returns
     -------
     Report
-        `.tables`, by name, such as "comparison", "options" and "beliefs"; and `.figures`, by name, such as "frontier".
-        Printed, it is a screen; of one decision and of a log that is the table of options. `.save(folder)` writes a
-        page, the tables and the figures.
+        Printed, it is the screen of `policysim compare`. `.findings` has all numbers of the screen, `.tables` those of
+        the files by name, such as "options" and "comparison", and `.figures` the figures, such as "frontier".
+        `.save(folder)` writes a page, the tables and the figures.
 
     Raises
     ------
@@ -339,37 +351,54 @@ def report(
     >>> from policies import AnyRecord, DecisionProblem
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
     >>> found = report(problem, epsilons=[0.5, 1.0], policies=["exponential"])
-    >>> found.tables["method"].query("row == 'sensitivity'")["value"].item()
-    1.0
+    >>> found.findings.options["epsilon"].unique().tolist()
+    [0.5, 1.0]
     """
-    from pathlib import Path  # noqa: PLC0415 - as all public names, when it is first used
+    from dataclasses import replace  # noqa: PLC0415 - as all public names, when it is first used
+    from pathlib import Path  # noqa: PLC0415
 
     from policies.problem import DecisionProblem  # noqa: PLC0415
-    from policysim.output.report import Report  # noqa: PLC0415
-    from policysim.progress import SILENT  # noqa: PLC0415
-
-    values = [epsilons] if isinstance(epsilons, int | float) else epsilons
-    if isinstance(of, DecisionProblem):
-        from policysim.decision.decision_question import answer_of_problem  # noqa: PLC0415
-
-        return Report(answer_of_problem(of, epsilons=values, policies=policies))
-    from policysim.study.declared import LoggedStudy, Study  # noqa: PLC0415
+    from policysim.cli.kinds import arguments_of_python, report_of_study  # noqa: PLC0415
+    from policysim.decision.report import report as report_decision  # noqa: PLC0415
+    from policysim.files.terminal import progress_bar  # noqa: PLC0415
+    from policysim.study.declared import Study  # noqa: PLC0415
     from policysim.study.study_reader import load_study  # noqa: PLC0415
 
+    values = [epsilons] if isinstance(epsilons, int | float) else epsilons
+    totals = [total_epsilons] if isinstance(total_epsilons, int | float) else total_epsilons
+    if horizon is None and (totals is not None or delta != 0):
+        raise ValueError("total_epsilons and delta go with a horizon, such as horizon=14.")
+    if isinstance(of, DecisionProblem):
+        if horizon is not None:
+            raise ValueError("a horizon goes with the study of a scenario: a DecisionProblem is one decision.")
+        with progress_bar() as progress:
+            return report_decision(of, policies=policies, epsilons=values, progress=progress)
     if not isinstance(of, Study | str | Path):
         raise ValueError(f"report takes a DecisionProblem, a study, its name or the path of its file, got {of!r}.")
-    study = of if isinstance(of, Study) else load_study(str(of))
-    for policy in () if policies is None else policies:
-        if not isinstance(policy, str):
-            raise ValueError(f"policies of a study are names from the catalogue, got {policy!r}.")
-    asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
-    if isinstance(study, LoggedStudy):
-        from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
-
-        return Report(TrialQuestion.of(study, asked).answer(SILENT))
-    from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
-
-    return Report(DecisionQuestion.of(study, asked).answer(SILENT))
+    if policies is not None and len(policies) == 0:
+        raise ValueError("policies must not be empty.")
+    names = []
+    for name in policies or ():
+        if not isinstance(name, str) or isinstance(policies, Mapping):
+            raise ValueError(f"policies of a study are names from the catalogue, got {name!r}.")
+        names.append(name)
+    study = of if isinstance(of, Study) else load_study(of)
+    with progress_bar() as progress:
+        found = report_of_study(
+            study,
+            policies=names or None,
+            epsilons=values,
+            horizon=horizon,
+            total_epsilons=totals,
+            delta=delta,
+            progress=progress,
+        )
+    if isinstance(of, Study):
+        return found
+    arguments = arguments_of_python(
+        str(of), policies=names, epsilons=values, horizon=horizon, total_epsilons=totals, delta=delta
+    )
+    return replace(found, arguments=arguments)
 
 
 def smallest_epsilon(

@@ -35,7 +35,7 @@ def in_a_row(names: Sequence[str], last: str) -> str:
     >>> in_a_row(["age", "sex", "asthma"], "and")
     'age, sex and asthma'
     """
-    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def unused(features: Iterable[str] = ("what is hidden",)) -> str:
@@ -75,6 +75,9 @@ def attains(kept: float, most: float) -> bool:
 
 # Exact planning keeps the Q-values of every day: more days than a year are surely a mistake.
 MOST_DAYS = 366
+
+# Better in so many versions of the model is better, in so few is worse; between them the model cannot show it.
+SURE, UNLIKELY = 0.9, 0.1
 
 # Characters of a line: as many as the terminal has, within these; the most where there is none.
 NARROWEST, WIDEST = 40, 100

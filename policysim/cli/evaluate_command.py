@@ -82,11 +82,12 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
     from envs.toml_reader import unknown
-    from policysim.errors import UsageError
+    from policysim.errors import EXIT_CHECK, UsageError
+    from policysim.files.terminal import print_json, progress_bar, say
     from policysim.logs.log_source import OUTCOME_MODELS
-    from policysim.output.deliver import deliver
     from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
-    from policysim.trials.evaluation_question import EvaluationQuestion
+    from policysim.trials.evaluate_log import evaluate_on
+    from policysim.trials.evaluation_words import evaluation_document, evaluation_screen
 
     # What cannot be, or does not go together, before anything is read.
     if chosen.estimator not in ESTIMATORS:
@@ -101,18 +102,23 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
     study = _logged_study(chosen.log)
     target = _target(chosen, study)
-    with chosen_executor(chosen) as executor:
-        question = EvaluationQuestion(
+    with chosen_executor(chosen) as executor, progress_bar("fold") as progress:
+        log, evaluated = evaluate_on(
             study or Path(chosen.log),
             target,
-            chosen.estimator,
+            estimator=chosen.estimator,
             model=chosen.model,
             clip=chosen.clip,
             seed=chosen.seed,
             counted=asks_to_count(chosen),
             executor=executor,
+            progress=progress,
         )
-        return deliver(question, as_json=chosen.json)
+    if chosen.json:
+        print_json(evaluation_document(log, target, evaluated))
+    else:
+        say(evaluation_screen(log, target, evaluated).text())
+    return 0 if evaluated.agreement is None or evaluated.agreement.agrees else EXIT_CHECK
 
 
 def _logged_study(name: str) -> LoggedStudy | None:

@@ -34,6 +34,7 @@ from policysim.errors import (
     EXIT_USAGE,
     MissingExtraError,
     OutputError,
+    UsageError,
 )
 from policysim.files.terminal import complain, open_streams, say, warn
 
@@ -82,11 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = COMMANDS.get(given[0]) if given else None
     try:
         chosen = parse(given, (named.add,) if named else ADD)
-    except SystemExit as stop:
-        if stop.code == EXIT_USAGE:
-            return EXIT_USAGE
-        raise  # --help and --version
-    except (MissingExtraError, OutputError) as error:
+    except (UsageError, MissingExtraError, OutputError) as error:
         complain(str(error))
         return EXIT_USAGE
     try:
@@ -112,7 +109,6 @@ def exit_code(run: Callable[[], int]) -> int:
     """The exit code of a run; prints what goes wrong, but raises for output that cannot be written."""
     from envs.toml_reader import InputFileError
     from policies.policy import ClaimError
-    from policysim.errors import UsageError
 
     try:
         return run()

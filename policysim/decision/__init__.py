@@ -15,8 +15,6 @@ behind_options   the tables behind the options: mechanisms, prices, an observer,
 decision_drawings   the figures of a report
 decision_question    policies compared
 choose           which epsilon each policy needs, and what no mechanism can do
-choice_answer    what is chosen of it, and how sure that is, as tables of cells
-choice_facts     single numbers and names that its words need
-choice_question  which epsilon, which mechanism
-audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
+choose_findings, choose_words, choose_report   what is chosen of it and why, its words, and the report
+audit, audit_words   claimed and exact privacy loss, also of a table made elsewhere
 """

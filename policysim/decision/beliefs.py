@@ -174,10 +174,10 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
     Returns
     -------
     DataFrame
-        policy, feature, level; before, least and most: the belief before, and after the treatments that make it least
-        and most, which are least_after and most_after; among and share: the patients, in words, whose belief moves
-        most (empty where nothing is public), and their share of all; class: theirs of `public_classes`. A row for each
-        level.
+        policy, feature, level, belief (in words); before, least and most: the belief before, and after the treatments
+        that make it least and most, which are least_after and most_after; among and share: the patients, in words,
+        whose belief moves most (empty where nothing is public), and their share of all; class: theirs of
+        `public_classes`. A row for each level.
     """
     on = evaluated_on(policy, problem)
     row = rows_on(on, problem)
@@ -199,6 +199,7 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
                     "policy": policy.name,
                     "feature": name,
                     "level": level,
+                    "belief": level_in_words(problem.records, name, level),
                     "before": float(before[worst, place]),
                     "least": float(chances[least]),
                     "least_after": problem.actions[least],

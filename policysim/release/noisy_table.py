@@ -36,7 +36,7 @@ from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATI
 from policysim.release.privatize_source import Codes, Source
 from policysim.words import cells, wrapped
 
-COUNT = "noised_count"
+COUNT = "noisy_count"
 # Cells of one table at most: more of them than rows would hold little but noise.
 MOST_CELLS = 100_000
 WIDTHS, ROWS_SHOWN = (72, 16), 40

@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
-from policysim.course.course_question import CourseQuestion
-from policysim.decision.decision_question import DecisionQuestion
+from policysim.course.days_report import report as report_over_days
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
 from policysim.progress import SILENT
@@ -317,4 +317,4 @@ def test_a_study_of_a_table_answers_as_that_of_a_scenario_does(tmp_path):
     assert lost == pytest.approx(loss, abs=1e-9)
     assert answer.options["certainty"]["draws"].eq(7).all()
     with pytest.raises(ValueError, match="is a study of a cohort: this needs the model of a scenario"):
-        CourseQuestion.of(study, {"horizon": 3})
+        report_over_days(study, horizon=3)
