@@ -184,7 +184,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
     if details.drawn and _verdict(findings, "B", "A") != EQUAL:
-        yield Line("How sure", _how_sure(details), fixed=True)
+        yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
 
@@ -233,21 +233,22 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     verdict = _verdict_words(details, row)
     if details.zones.empty:
         counted = "" if not labels.lead else f" {capital(labels.one_of_lead)} counts for {plain(details.lead_weight)}."
-        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
+        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
     rows = [
         (f"{rounded(stated)} (this study)", verdict),
         *(_zone(zone, details) for zone in details.zones.to_dict("records")),
     ]
-    return Line("Is that worth it?", question, tuple(rows), fixed=True)
+    return Line("Is that worth it?", question, tuple(rows))
 
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
     if not details.versions:
+        where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
         words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried"
+        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
     count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
@@ -297,15 +298,17 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
+    # Groups are compared at the ε of the study.
+    when = "" if details.epsilon == details.stated_epsilon else f"At ε = {plain(details.stated_epsilon)}: "
     if not details.groups_compared:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if table.empty:
-        return f"No group, of those that are compared, has {measure} by B than by A."
+        return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
+    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
     if hardest is first:
         return f"{words}."
     return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
