@@ -171,9 +171,7 @@ def _options(
     ]
     own = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
     own = [name for name in own if name in set(everyone["policy"])]
-    letters += [
-        (letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], own, strict=False)
-    ]
+    letters += [(letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], own, strict=False)]
     keyed = everyone.assign(epsilon=everyone["total_epsilon"]).set_index(["policy", "epsilon"]).sort_index()
     rows = [
         {"section": "option", "option": letter, "title": title, "policy": policy, "epsilon": total}

@@ -21,7 +21,7 @@ from policysim.numbers import about, days, kept, percent, percent_1, plain, roun
 from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import about_model, listed
+from policysim.study.labels import listed
 from policysim.words import in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
@@ -367,7 +367,12 @@ def agreeing(values: Sequence[float]) -> int:
 def _numbers(view: View) -> Grid:
     """The options side by side, and differences whose weighted sum is that in utility."""
     letters, pairs = list(view.options.index), [(A, C), (B, A)]
-    head = (f"Total {view.at} (a smaller ε hides more)", "weighs", *letters, *(f"{one} − {other}" for one, other in pairs))
+    head = (
+        f"Total {view.at} (a smaller ε hides more)",
+        "weighs",
+        *letters,
+        *(f"{one} − {other}" for one, other in pairs),
+    )
     rows = []
     for name in view.counted:
         values = view.options[f"expected_{name}"] * view.patients
@@ -446,15 +451,15 @@ def _notes(view: View) -> Iterator[str]:
     names = [scenario.counted_title(name) for name in weighed[:MOST_NAMED]]
     more = len(weighed) - len(names)
     names += [f"{more} more outcomes" if more > 1 else scenario.counted_title(weighed[-1])] if more else []
-    note = f"All else: {in_a_row([*names, 'costs'], 'and')} of each day, by their weights. B marks the best private way."
+    note = (
+        f"All else: {in_a_row([*names, 'costs'], 'and')} of each day, by their weights. B marks the best private way."
+    )
     bounds = details.bounds[details.bounds["total_epsilon"] == view.total]
     if not bounds.empty:
         bound = bounds.iloc[0]
         first = "the first two days" if bound["hides"] == "course" else "the first day"
         proof = "in rational arithmetic" if bound["proof"] == RATIONALS else "with sums that are rounded up"
-        note += (
-            f" The bound asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
-        )
+        note += f" The bound asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
     yield (
         f"{note} How long a stay lasts is {'public' if details.length_public else 'hidden'}. A treatment after day "
         f"{details.horizon} leaks again; ε does not cover outcomes that an observer sees."
@@ -480,7 +485,10 @@ def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
     ]
     head += ["ε in all", "ε of one day", "two told apart"]
     yield Grid(
-        tuple(head), tuple(rows), title=f"Every way at a total {view.at}, per {view.patients:,} patients", name="options"
+        tuple(head),
+        tuple(rows),
+        title=f"Every way at a total {view.at}, per {view.patients:,} patients",
+        name="options",
     )
     drawn = view.details.spent[view.details.spent["total_epsilon"] == view.total]["policy"].unique()
     yield Grid(
@@ -491,8 +499,7 @@ def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
     )
     best = view.details.ways[view.details.ways["best"]]
     fields = [
-        (days(int(row.horizon)), plain(row.total_epsilon), way_title(str(row.policy)))
-        for row in best.itertuples()
+        (days(int(row.horizon)), plain(row.total_epsilon), way_title(str(row.policy))) for row in best.itertuples()
     ]
     yield Grid(("Days", "total ε", "way"), tuple(fields), title="The best way, by days and total ε", name="ways")
     courses = view.details.courses

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawings import draw_only
+from policysim.decision.decision_answer import answer_tables
+from policysim.decision.results import Asked, results
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -15,9 +17,7 @@ from policysim.cli.main import main
 from policysim.decision.choose import Wish, choose
 from policysim.decision.choose_findings import find
 from policysim.decision.choose_words import screen_of
-from policysim.decision.decision_answer import answer_tables
 from policysim.decision.demands import UnreachableError
-from policysim.decision.results import Asked, results
 from policysim.output.screen import screen
 from policysim.study.certainty import safest_option
 from policysim.study.labels import Labels

@@ -10,6 +10,7 @@ import pytest
 from check_certificate import proven_bound
 from exact_optimum import fixed_loss, least_loss
 from full_programme import full_value
+from policysim.decision.decision_question import DecisionQuestion
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
@@ -21,7 +22,6 @@ from policies.optimal.certificate import optimal_certificate
 from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.demands import make_demand
 from policysim.decision.limit import Limit
 from policysim.figures.benefit import SHADED

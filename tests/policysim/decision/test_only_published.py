@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.progress import SILENT
 from policysim.study.certainty import recommended, verdict
 from policysim.study.options_table import COPY, ONE, PRIVATE
