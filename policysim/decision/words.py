@@ -245,17 +245,22 @@ def _worth(findings: Findings, labels: Labels) -> Line:
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
-    if not details.versions:
-        where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
-        words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
-    count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
+    if details.versions:
+        return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
+    where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
+    words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+
+
+def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
+    """A verdict on B against A, and in how many versions of the model B is better."""
+    count = f"in {plain(better)} of {plain(versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
         WORSE: f"A is better: B beats it only {count}",
         NOT_SHOWN: f"the model cannot show it: B is better than A {count}",
         EQUAL: "B and A are worth the same",
-    }[str(row["verdict"])]
+    }[verdict]
 
 
 def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
@@ -356,15 +361,18 @@ def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], detai
     """One row of the table: what is counted, its weight, and its numbers."""
     places = int(row["decimals"])
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
-    beyond = [change(row[pair], places) for pair in pairs]
+    values = ["" if row["outcome"] == REST else to_places(row[letter], places) for letter in letters]
+    return (row_title(row, details), weight, *values, *(change(row[pair], places) for pair in pairs))
+
+
+def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
+    """What a row of `details.rows` is called in the table."""
     if row["outcome"] == REST:
         summed = f"All else ({in_a_row(details.rest[:MOST_SUMMED], 'and')})" if details.rest else "Rounding"
-        title = f"{summed}, in utility"
-        return (title, "", *[""] * len(letters), *beyond)
-    title = capital(str(row["title"]))
+        return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
-        title = f"Utility lost{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
-    return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
+        return f"Utility lost{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+    return capital(str(row["title"]))
 
 
 def _trace(findings: Findings) -> Iterator[Grid]:

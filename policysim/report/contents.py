@@ -101,6 +101,9 @@ class Contents:
         The words at each ε of the page's slider; empty for a page without one.
     epsilon : float
         Where the slider starts.
+    page_data : mapping
+        What the page's other controls show, as far as it has them: "weight" and "compare"
+        (`policysim.decision.page_data`).
     drawings : sequence of Drawing
         The figures, in the order of the page.
     identity : mapping
@@ -127,6 +130,7 @@ class Contents:
     before: Screen | None = None
     screens: Mapping[float, Screen] = field(default_factory=dict)
     epsilon: float = 1.0
+    page_data: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)

@@ -114,13 +114,13 @@ def notebook_part(report: Contents) -> str:
 
 
 def moving(report: Contents) -> dict[str, Any]:
-    """What the slider of ε changes.
+    """What the controls change.
 
     Returns
     -------
     dict
         position (of the stated epsilon), epsilons (as the address has them), labels (as they are printed), and answers:
-        the HTML of the answer at each.
+        the HTML of the answer at each; and the page's data.
     """
     epsilons = sorted(report.screens) or [report.epsilon]
     return {
@@ -128,6 +128,7 @@ def moving(report: Contents) -> dict[str, Any]:
         "epsilons": [six_digits(epsilon) for epsilon in epsilons],
         "labels": [plain(epsilon) for epsilon in epsilons],
         "answers": [answer_part(report.screens.get(epsilon, report.screen)) for epsilon in epsilons],
+        **report.page_data,
     }
 
 
