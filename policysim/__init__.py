@@ -26,7 +26,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
-import policysim.report  # noqa: F401 - the package: loaded later, it would take the name of the function below
 from policysim.study.registration import refuse_others, register
 
 if TYPE_CHECKING:
