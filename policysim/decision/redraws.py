@@ -40,8 +40,6 @@ ATTEMPTS = 1000
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
 REDRAWS = 200
-# How many times the default spread utility is evaluated with, too.
-WIDER = (2.0, 3.0)
 WIDER_COLUMNS = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000

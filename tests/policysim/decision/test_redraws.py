@@ -19,6 +19,7 @@ from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
 from policysim.utility import Utility
 
+WIDER = (2.0, 3.0)
 LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
 
 
@@ -262,10 +263,10 @@ def small(tmp_path, monkeypatch):
 
 def test_versions_with_a_wider_spread_are_those_of_a_wider_default(small, monkeypatch):
     problem, policies = build_problem(small), [small.policy("optimal", 1.0)]
-    found, again = (redraws.redrawn(small, problem, policies, times=redraws.WIDER) for _ in range(2))
+    found, again = (redraws.redrawn(small, problem, policies, times=WIDER) for _ in range(2))
     assert found.wider.equals(again.wider)
     assert found.options.equals(redraws.redrawn(small, problem, policies).options)
-    assert found.wider["times"].unique().tolist() == list(redraws.WIDER)
+    assert found.wider["times"].unique().tolist() == list(WIDER)
     made = Redraws.__init__
     for times, rows in found.wider.groupby("times"):
         # The whole model again, with another default.
@@ -280,6 +281,6 @@ def test_where_nothing_moves_by_default_nothing_is_wider(small):
     treated = {key: value for key, value in numbers.items() if key.startswith("treatments.") and value}
     intervals = {key: (value * 0.9, min(1.0, value * 1.05)) for key, value in treated.items()}
     stated = replace(small, scenario=replace(small.scenario, intervals=intervals))
-    found = redraws.redrawn(stated, build_problem(stated), [], times=redraws.WIDER)
+    found = redraws.redrawn(stated, build_problem(stated), [], times=WIDER)
     assert found.drawn["default"] == 0
     assert found.wider.empty
