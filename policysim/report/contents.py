@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from policysim.numbers import written
 from policysim.report.findings import Findings
 from policysim.report.screen import Screen
+from policysim.words import SizeName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What a figure is laid out for.
-SizeName: TypeAlias = Literal["page", "column", "slide"]
 # The page and the manifest in the folder of a report.
 PAGE, MANIFEST = "report.html", "manifest.json"
 
