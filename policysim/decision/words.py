@@ -11,6 +11,7 @@ from policies.optimal.optimum import Optimal
 from policysim.decision.behind import tables_behind
 from policysim.decision.find import REST, DecisionDetails
 from policysim.numbers import (
+    NEGLIGIBLE,
     about,
     change,
     decimal,
@@ -112,7 +113,8 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
         "up to ε": f"drawn at random, hides the secret up to ε = {plain(findings.details.epsilon)}",
     }
     written = {letter: hides[str(row["hides"])] for letter, row in rows}
-    written |= {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}
+    best = "hides nothing" if dict(rows)["C"]["hides"] == "nothing" else "it is the same for everyone: hides everything"
+    written |= {"B": _hides_best(findings), "C": f"best under the weights of this study; {best}"}
     return tuple(Option(str(letter), str(row["title"]), written[letter]) for letter, row in rows)
 
 
@@ -122,7 +124,7 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much does better" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if now["B"]["value"] == now["A"]["value"] else f"the same ({details.same})"
+        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
         return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
@@ -136,7 +138,7 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
     """When to choose which option, in one sentence before all others."""
     details: DecisionDetails = findings.details
     verdict, first = _verdict(findings, "B", "A"), lettered_now(findings)["A"]["title"]
-    if seen == "publication" and _verdict(findings, "C", "A") == BETTER:
+    if seen == "publication" and _verdict(findings, "A", "C") == WORSE:
         return (
             "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
             "the list at random."
@@ -176,7 +178,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     details: DecisionDetails = findings.details
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
-    if details.same and _verdict(findings, "B", "A") != EQUAL:
+    if details.same and not details.same_as_a:
         both = "Both hide everything: privacy does not decide between them, the weights do."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
@@ -185,7 +187,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
         yield _worth(findings, labels)
     if details.drawn and _verdict(findings, "B", "A") != EQUAL:
         yield Line("How sure", _how_sure(details), fixed=True)
-    yield Line("Who is harmed", _harmed(findings, labels))
+    yield Line("Who is harmed", _harmed(findings, labels), fixed=True)
     yield Line("What leaks", _leaks(findings))
 
 
@@ -204,9 +206,9 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)} patients"
-    lost = float(_printed(details)[UTILITY][f"{option} − {than}"])
-    if lost == 0:
-        return f"costs nothing ({option} instead of {than}): the same treatment is best for everyone."
+    lost = -_difference(findings, option, than)["value"] * details.patients
+    if lost == 0 and not more and not fewer:
+        return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
     if not more and not fewer:
         return f"costs {per}: {about(lost)} units of utility."
     paid = in_a_row(more, "and") or "nothing that is counted"
@@ -337,7 +339,10 @@ def _numbers(findings: Findings) -> Grid:
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
     letters, pairs = list(now), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
-    rows = [_counted(row, letters, pairs, details) for row in _printed(details).values()]
+    shown = [row for row in _printed(details).values() if row["outcome"] != REST or any(row[pair] for pair in pairs)]
+    rows = [_counted(row, letters, pairs, details) for row in shown]
+    # A head that does not break.
+    heads = [pair.replace(" ", "\u00a0") for pair in pairs]
     if beliefs := _beliefs(findings):
         of_b, places = beliefs["B"], places_of_share(beliefs["B"]["before"])
         title = f"Belief “{of_b['belief']}” (before: {span(of_b['before'], of_b['before'], places)} %), %"
@@ -345,7 +350,7 @@ def _numbers(findings: Findings) -> Grid:
         rows.append((title, "", *cells, *[""] * len(pairs)))
     told = [right(now[letter]["guess_rate"]) for letter in letters]
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *pairs)
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *heads)
     return Grid(head, tuple(rows))
 
 
@@ -385,9 +390,9 @@ def _trace(findings: Findings) -> Iterator[Grid]:
 def _notes(findings: Findings) -> Iterator[str]:
     """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
     details: DecisionDetails = findings.details
-    if details.textbook is not None:
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
         yield _why_textbook(details)
-    if not math.isnan(details.list_true):
+    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
         yield (
             "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
             f"random; at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of them show the treatment "
