@@ -106,7 +106,7 @@ class Cohort:
         """
         utility.require_names(self.outcomes, self.actions)
         if COSTS in self.outcomes and any(utility.costs.values()):
-            raise ValueError(f"an outcome is called {COSTS}, as what treatments cost is: give the column another name.")
+            raise ValueError(f"{COSTS} are the costs of treatments: give the column of this outcome another name.")
         tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
         columns = {name: list(table.T) for name, table in tables.items()}
         costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]
@@ -271,7 +271,7 @@ def problem_from_frame(
         raise ValueError("give sensitive or adjacency, not both.")
     hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
     if not weights:
-        raise ValueError(f"weights must say which columns are outcomes, and what one costs, got weights={weights!r}.")
+        raise ValueError(f"weights must name the columns of outcomes, and the cost of one, got weights={weights!r}.")
     utility = Utility(weights, {} if costs is None else costs)
     cohort = read_cohort(frame, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
     if sensitive:
