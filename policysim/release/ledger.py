@@ -157,7 +157,7 @@ class Release:
 
 
 class Ledger:
-    """A ledger of one group of people; it is made if it is not there. Commands open only one that is there.
+    """A ledger of one group of people; a new file if there is none. Commands open only an existing one.
 
     Parameters
     ----------

@@ -217,7 +217,7 @@ def problem_from_frame(
     costs: Mapping[str, float] | None = None,
     lead: str | None = None,
 ) -> DecisionProblem:
-    """A decision problem from a table of one's own: what a model expects of each kind of patient and each treatment.
+    """Make a decision problem from a table of your own: a model's mean outcomes for each kind of patient and treatment.
 
     Parameters
     ----------
