@@ -341,9 +341,9 @@ def _tabulated(
         if where.any():
             place, record, action = map(int, np.argwhere(where)[0])
             near = rows[place, record].max()
-            told = table.places([int(near)])[0] if near >= 0 else table.name
+            location = table.places([int(near)])[0] if near >= 0 else table.name
             of_draw = f" in {DRAW} {level_of(draws[place])}" if like is not None else ""
-            raise DataError(f"{told}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
+            raise DataError(f"{location}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
     # What has no rows has no patients, and no treatment is better for it.
     filled = {name: np.where(there, values[rows], 0.0) for name, values in counted.items()}
     patients = filled.pop(columns.patients)[:, :, 0]
