@@ -1,0 +1,188 @@
+"""The page of a report made by hand: it holds its words safely, fetches nothing, and its slider shows Python's words."""
+
+import html
+import json
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from page_policy import breaks
+
+from policysim.errors import OutputError
+from policysim.report.contents import Drawing
+from policysim.report.findings import Findings
+from policysim.report.folder import folder_files
+from policysim.report.page import MOVING, answer_part, moving
+from policysim.report.report import Report
+from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.words import WIDEST
+
+EPSILONS = (0.0, 0.5, 1.0, 4.0)
+HARD = """is 1 < 2 & "safe"? </script><b onclick='x'>"""
+TABLE = pd.DataFrame({"option": ["A", "B"], "value": [1.0, 2.0]})
+
+
+def figure(_):
+    """Two panels over epsilon."""
+    drawn = Figure(figsize=(4, 2))
+    for axes in drawn.subplots(1, 2):
+        axes.plot([0.5, 1, 4], [1, 2, 3])
+        axes.set_xscale("log")
+    return drawn
+
+
+def screen_at(epsilon):
+    """Words that come and go with ε, and one line that stays."""
+    lines = [Line("Worth it?", f"at {epsilon}", (("from 3", HARD),)), Line("How sure", "199 of 200", fixed=True)]
+    return Screen(
+        title=f"Which treatment {HARD}",
+        advice=f"Choose B at ε = {epsilon}.",
+        about=("A model.",),
+        options=(Option("A", "one", "hides everything"), Option("B", "drawn", f"up to ε = {epsilon}")),
+        lines=tuple(lines if epsilon else lines[1:]),
+        tables=(Grid(("ε", "A", "B"), tuple((f"{row}", "1", f"{epsilon}") for row in range(int(epsilon) + 1))),),
+        notes=("A note.",) * (epsilon > 1),
+        behind=(Grid(("row", "A"), (("one", "2"),), title="Behind", note="Of one.", name="options"),),
+        warnings=("Beware.",),
+    )
+
+
+def report_of(screens=None):
+    screens = {epsilon: screen_at(epsilon) for epsilon in EPSILONS} if screens is None else screens
+    drawings = [
+        Drawing(name, figure, f"Title of {name}", "A caption.", f"Seen in {name}.", "options.csv", EPSILONS)
+        for name in ("frontier", "loss-by-group")
+    ]
+    nothing = pd.DataFrame()
+    findings = Findings(options=TABLE, differences=nothing, harmed=nothing, leaks=nothing)
+    return Report(
+        findings=findings,
+        screen=screens[1.0],
+        screens=screens,
+        drawings=drawings,
+        identity={"study": {"name": "ward", "sha256": "0"}},
+        arguments=("compare", "ward"),
+        related={"ward-3-days": "over days"},
+    )
+
+
+@pytest.fixture(scope="module")
+def files():
+    return folder_files(report_of())
+
+
+@pytest.fixture(scope="module")
+def page(files):
+    return files["report.html"].decode()
+
+
+def readable(markup):
+    """The text of a piece of the page, with single spaces."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
+def test_the_page_has_all_words_and_fetches_nothing(files, page):
+    assert breaks(page) == []
+    text, screen = readable(page), screen_at(1.0)
+    said = [screen.title, screen.advice, *screen.about, *(line.text for line in screen.lines), "Behind", "over days"]
+    assert [words for words in said if " ".join(words.split()) not in text] == []
+    manifest = json.loads(files["manifest.json"])
+    assert manifest["answer"] == [f"{line.label}: {line.text}" for line in screen.lines]
+    assert re.search("https?:", re.sub(r"http://www\.w3\.org/\S+", "", page)) is None
+    beside = re.findall(r'(?:src|href)="(?!#)([^"]+)"', page)
+    assert set(beside) - {"../ward-3-days/report.html"} <= set(files)
+    assert {"options.csv", "manifest.json"} <= set(beside)
+    identifiers = re.findall(r'\sid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    assert len(page) < 120_000
+
+
+def test_what_the_policy_of_the_page_does_not_name_would_be_found(page):
+    assert breaks(page.replace("<main>", '<main><p style="x">', 1)) == ["p style"]
+    assert breaks(page.replace("<main>", '<main onclick="x">', 1)) == ["main onclick"]
+    assert len(breaks(page.replace("</style>", " </style>", 1))) == 1
+    assert len(breaks(page.replace('"use strict";', '"use strict"; ', 1))) == 1
+    assert breaks(re.sub("<meta http-equiv.*", "", page, count=1)) != []
+
+
+def shown_at(report, position):
+    """The blocks of the answer where the slider stands there."""
+    blocks = [inner for _, inner in MOVING.findall(answer_part(report.screen))]
+    for place, texts in moving(report)["slots"]:
+        blocks[place] = texts[position]
+    return blocks
+
+
+def test_the_slider_shows_the_blocks_that_are_rendered_at_each_epsilon(page):
+    report = report_of()
+    found = json.loads(re.search(r'id="moving">(.*?)</script>', page, re.DOTALL)[1])
+    assert found == moving(report)
+    assert (found["labels"], found["position"]) == (["0", "0.5", "1", "4"], 2)
+    marked = [inner for _, inner in MOVING.findall(page)]
+    assert marked == shown_at(report, 2)
+    for position, epsilon in enumerate(EPSILONS):
+        assert shown_at(report, position) == [inner for _, inner in MOVING.findall(answer_part(screen_at(epsilon)))]
+
+
+WORDS = st.text(alphabet=" aε<&\"'/", max_size=12).map("w{}".format)
+ROWS = st.lists(st.tuples(WORDS, WORDS), max_size=3).map(tuple)
+SCREENS = st.builds(
+    Screen,
+    title=WORDS,
+    advice=WORDS,
+    options=st.lists(st.builds(Option, WORDS, WORDS, WORDS), max_size=2).map(tuple),
+    lines=st.lists(st.builds(Line, WORDS, WORDS, ROWS), max_size=2).map(tuple),
+    tables=st.lists(st.builds(Grid, st.just(("ε", "B")), ROWS), max_size=2).map(tuple),
+    notes=st.lists(WORDS, max_size=2).map(tuple),
+)
+
+
+@settings(max_examples=40)
+@given(SCREENS, SCREENS)
+def test_whatever_the_words_are_the_slider_shows_those_of_its_epsilon(one, other):
+    screens = {0.5: one, 1.0: other}
+    for position, screen in enumerate(screens.values()):
+        blocks = [inner for _, inner in MOVING.findall(answer_part(screen))]
+        assert shown_at(report_of(screens), position) == blocks
+        assert " ".join(blocks).count("<dd>") == len(screen.lines)
+
+
+def test_figures_have_words_a_table_and_a_marker_in_each_panel(files, page):
+    for name in ("frontier", "loss-by-group"):
+        assert files[f"figures/{name}.svg"].startswith(b"<?xml")
+        (markup,) = re.findall(rf'<figure id="{name}">.*?</figure>', page, re.DOTALL)
+        assert f'aria-label="Seen in {name}."' in markup and "<figcaption>A caption." in markup
+        assert markup.count("data-marker") == 2 * (1 + (name == "frontier"))
+    boxes = re.findall(r'<div class="scroll[^>]*>', page)
+    assert all('role="region"' in box and 'tabindex="0"' in box and re.search('aria-label="[^"]', box) for box in boxes)
+
+
+def test_a_line_of_the_stated_epsilon_is_marked_and_a_notebook_shows_the_same_words(page):
+    assert [re.sub(" <small.*", "", label) for label in re.findall("<dt>(.*?)</dt>", page) if "stays" in label] == [
+        "How sure"
+    ]
+    shown = report_of()._repr_html_()
+    assert answer_part(screen_at(1.0)) in shown
+    assert "<script" not in shown and "://" not in shown
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError):
+        report_of().save(tmp_path / "file")
+    monkeypatch.setattr(Report, "document", None)
+    monkeypatch.setattr(Drawing, "at", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        report_of().save(tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@settings(max_examples=40)
+@given(SCREENS)
+def test_a_screen_is_at_most_100_columns_wide_and_brief_is_a_part_of_full(screen):
+    brief, whole, full = (screen.text(brief=brief, full=full) for brief, full in ((1, 0), (0, 0), (0, 1)))
+    assert max(map(len, full.splitlines()), default=0) <= WIDEST
+    assert whole.startswith(brief.rstrip("\n")) and full.startswith(whole.rstrip("\n"))
