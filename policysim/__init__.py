@@ -1,6 +1,6 @@
 """policysim: what does choosing treatments privately cost the patients?
 
-A row imports only rows above it; `envs` (the patients) and `policies` (the private choice) are above all.
+A row imports only rows above it; `envs` (the patients) and `policies` (the private draw) are above all.
 
 question   the protocol: question, answer, progress; words
 utility    from outcomes and their weights to u(x, a)
@@ -9,7 +9,7 @@ figures    from a table to a figure
 sklearn    a private classifier for scikit-learn
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
-release    what leaves the house: a treatment for each patient, privatised columns, a private choice from counts
+release    what leaves the house: a treatment for each patient, privatised columns, a private selection from counts
 course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
@@ -27,9 +27,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
 from policysim.study.registration import refuse_others, register
-
-# The package of this name is there before the function `report` below: loaded later, it would take the name from it.
-import_module("policysim.report")
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,8 +200,8 @@ def compare(
         What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
-        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; best-fixed,
+        exponential, exponential-fitted, randomized-response, the optimum and, if an outcome leads, optimal-safe by
         default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
@@ -225,23 +222,23 @@ def compare(
         Of one decision, one row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per
         patient of the group, under the prior; V is the expected utility.
 
-        - `policy`, `epsilon`, `group`, `level`: what the row is about
+        - `policy`, `epsilon`, `group`, `level`: the keys of the row
         - `share`: probability of the group
         - `value`: V
         - `loss`: V(greedy) - V
         - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
         - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
-          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
-          still, but pages and screens do not print it (`policysim.study.gain.Gain`)
+          is 0 but for the rounding of sums. If it is small beside the loss of equal odds, pages and screens do not
+          print it (`policysim.study.gain.Gain`)
         - `best_action_rate`: probability of the best action
         - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
           and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
         - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
           what is best for everyone
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
-        - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
-          policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
-          no promise in its place: it says nothing of several treatments. NaN where it takes too long to compute
+        - `guess_rate`: how often an observer tells two equally likely neighbours apart, at most, under this policy
+          (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
+          no promise in its place: it does not cover several treatments. NaN where it takes too long to compute
         - `guarantee`: the privacy loss that the policy claims not to exceed
         - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
         - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
@@ -257,8 +254,8 @@ def compare(
           if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
         - `benefit_kept`, `extra_*`: are against the best constant action, the same on all days (and for all who allow
           the same, if that never changes); NaN where no constant action is admissible everywhere and has a value
-        - `epsilon_spent`: the largest exact privacy loss of one decision; infinite where states that allow different
-          actions are told apart by them, unless the mask is public
+        - `epsilon_spent`: the largest exact privacy loss of one decision; infinite if states allow different
+          actions and the mask is not public
         - `total_epsilon`: the total as asked for; else the sum of the exact losses of all days, which the whole course
           never exceeds (basic composition, which holds for states that depend on earlier actions); without a horizon
           inf, or 0
@@ -314,9 +311,9 @@ def report(
     total_epsilons: Sequence[float] | float | None = None,
     delta: float = 0.0,
 ) -> Report:
-    """Compare policies: what privacy costs, who is harmed, what leaks; the same as `policysim compare`.
+    """Report on a problem or a study: what privacy costs, who is harmed, and what an observer learns.
 
-    On a terminal and in a notebook it shows its progress if it takes more than two seconds.
+    The same as `policysim compare`. On a terminal and in a notebook it shows its progress after two seconds.
 
     Parameters
     ----------
@@ -419,7 +416,7 @@ def smallest_epsilon(
     Parameters
     ----------
     problem : DecisionProblem or Process
-        What is to be decided, once or day by day.
+        One decision, or decisions day by day.
     policy : str or Policy
         A name from the catalogue, or a policy whose epsilon is replaced.
     max_loss : float, optional
@@ -427,11 +424,11 @@ def smallest_epsilon(
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
     max_extra_lead : float, optional
-        The most of the outcome that leads (`DecisionProblem.lead`), such as deaths, per patient beyond that of the
-        treatment for all that is best by utility (of a process: on all days).
+        The most of the leading outcome (`DecisionProblem.lead`), such as deaths, per patient beyond the best treatment
+        for everyone by utility (for a process: on all days).
     at_most : mapping of str to float or "one for all", optional
-        Of a DecisionProblem: the most of an outcome that is expected per patient; "one for all" is what the best single
-        action for all leads to. At least one of the four is required, and all that are given must be met.
+        For a DecisionProblem: the most of an outcome per patient, on average; "one for all" is as much as under the
+        best single action for everyone. At least one of the four is required, and all that are given must be met.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """How a number becomes text, plain and in HTML: for screens, pages, figures, files and the script of a page.
 
 Numbers have no more digits than the inputs support, which is two; bounds are rounded so that they claim less. Tables
-are written with `written` and `to_csv`. Whoever prints a number prints it by a function of this module.
+are written with `written` and `to_csv`. Every printed number is formatted by a function of this module.
 """
 
 from __future__ import annotations

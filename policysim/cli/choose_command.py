@@ -34,47 +34,51 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "choose",
-        help="the least ε of each policy that meets what you ask for",
-        description="Find the least ε of each policy that meets all demands, and whether any private choice can.",
+        help="find the least ε at which a policy meets your demands",
+        description="Find the least ε at which each policy meets all demands, and whether any private draw can meet "
+        "them. Exit code 4 if none can.",
     )
     add_study(parser)
     parser.add_argument(
         "--keep",
         type=share("at most 1 or 100%", high=1),
         metavar="80%",
-        help="least benefit kept: 0 is one treatment for all, 1 best for each",
+        help="the least share of the possible gain: 0 %% is the same treatment for everyone, 100 %% the best for each",
     )
     parser.add_argument(
         "--max-loss",
         type=share(">= 0", low=0),
         metavar="0.2",
-        help="largest normalised loss: 0 is best for each, 1 uniform",
+        help="the largest normalised loss: 0 is the best for each, 1 equal odds for all treatments",
     )
     parser.add_argument(
         "--max-extra-lead",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most of the outcome that leads (deaths in a scenario) per 100,000, beyond the best treatment for all",
+        help="the most of the leading outcome (such as deaths) per 100,000, beyond the best treatment for everyone",
     )
     parser.add_argument(
         "--max-guess",
         type=share("between 50% (blind) and 100%", 0.5, 1),
         metavar="65%",
-        help="how often a guess between two neighbours may be right; sets the largest ε",
+        help="how often two patients may be told apart, by any mechanism; sets the largest ε (73%% is ε = 1)",
     )
     parser.add_argument(
         "--max-guess-rate",
         type=share("between 50% (blind) and 100%", 0.5, 1),
         metavar="65%",
-        help="the same under the mechanism that is chosen, for one decision; its ε stands beside it",
+        help="the same for the chosen mechanism and one decision; its ε is printed, too",
     )
-    add_bounds(parser, "the most of an outcome that is expected per patient; death=one-for-all: as under that")
+    add_bounds(
+        parser,
+        "the most of an outcome per patient, on average; death=one-for-all: as under the best treatment for everyone",
+    )
     add_policies(parser)
     parser.add_argument(
         "--out",
         type=folder,
         metavar="DIR",
-        help="also write a report there: the choice, and what compare finds at its ε (without it only a certificate is "
+        help="also write a report there: the choice, and the comparison at its ε (without it, only a certificate is "
         "written, into reports/STUDY)",
     )
 

@@ -54,12 +54,14 @@ def add(commands: Commands) -> None:
         "compare",
         help="compare policies over ε; prints a screen and writes a report",
         description="Compare policies over ε: print one screen and write a table, figures and a report. Numbers are "
-        "exact for a scenario and have intervals for a log.",
+        "exact for a scenario, and have 95 % intervals for a log.",
     )
     add_study(parser)
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
-    add_bounds(parser, "what optimal-safe keeps, in place of the study's: the most of an outcome expected per patient")
+    add_bounds(
+        parser, "the bounds of optimal-safe, in place of the study's: the most of an outcome per patient, on average"
+    )
     parser.add_argument(
         "--by",
         type=names,
@@ -75,16 +77,16 @@ def add(commands: Commands) -> None:
         "--figure-size",
         choices=("page", "column", "slide"),
         metavar="NAME",
-        help="page, column or slide: what the figures are sized for",
+        help="the size of figures: page, column or slide",
     )
     parser.add_argument(
         "--figures",
         type=names,
         metavar="NAME,NAME",
-        help="which figures are drawn and written, such as frontier (default: all)",
+        help="the figures to draw and write, such as frontier (default: all)",
     )
     parser.add_argument(
-        "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
+        "--price-list", action="store_true", help="also print the least cost of hiding each single feature"
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="also print the tables behind the screen")
@@ -108,7 +110,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--length-public",
         action="store_true",
-        help="with --horizon: the end of a stay is public, and need not be hidden",
+        help="with --horizon: the end of a stay is public, not hidden",
     )
 
 

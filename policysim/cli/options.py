@@ -323,11 +323,14 @@ def add_release(parser: argparse.ArgumentParser) -> None:
     """How a release is counted, or that it is none; and whose rows there are."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--ledger", type=Path, metavar="LEDGER", help="count it in this ledger of these people (policysim ledger new)"
+        "--ledger",
+        type=Path,
+        metavar="LEDGER",
+        help="count the release in this ledger of these people (policysim ledger new)",
     )
-    group.add_argument("--uncounted", action="store_true", help="release it, and let no ledger count it")
+    group.add_argument("--uncounted", action="store_true", help="release without counting it in a ledger")
     group.add_argument(
-        "--simulate", type=whole(0), metavar="SEED", help="simulate, repeatably; what is drawn is no release"
+        "--simulate", type=whole(0), metavar="SEED", help="simulate, repeatably; the output is no release"
     )
     parser.add_argument("--seed", type=_no_seed, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -339,7 +342,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         "--rows-per-person",
         type=whole(1),
         metavar="N",
-        help="with --id: the first N rows of each count, and ε hides all of them",
+        help="with --id: use the first N rows of each person; ε hides all of them",
     )
 
 
@@ -351,9 +354,9 @@ def check_release(chosen: argparse.Namespace) -> None:
     """UsageError unless exactly one way to count was chosen (argparse refuses two), and for rows without an id."""
     if chosen.ledger is None and not chosen.uncounted and chosen.simulate is None:
         raise UsageError(
-            f"{chosen.command} needs a ledger, which counts what is released about these people: type policysim ledger "
-            "new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted; or --simulate "
-            "SEED, by which nothing is released"
+            f"{chosen.command} needs a ledger, which counts the releases about these people: type policysim ledger new "
+            "ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted; or --simulate SEED, "
+            "which releases nothing"
         )
     if chosen.rows_per_person is not None and chosen.id in (None, NONE):
         raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any
@@ -29,7 +29,7 @@ from policysim.course.once import SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import ClassSchedules
+from policysim.course.schedules import ClassSchedules, DayAction
 from policysim.course.treatment_course import build_course
 from policysim.progress import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
@@ -50,42 +50,30 @@ COURSES = {"horizon": int, "total_epsilon": float, "class": int, "course": str, 
 N_HORIZONS = 4
 
 
-@dataclass(frozen=True)
-class DaysQuestion:
-    """What is asked about treatment over days.
+def horizons_of(horizon: int) -> tuple[int, ...]:
+    """The horizons that are compared, rising: one day, the whole course, and between them in equal ratios.
 
-    Attributes
-    ----------
-    horizon : int
-        Days.
-    totals : tuple of float
-        Total epsilons of a patient's course, rising.
-    delta : float
-        Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
-        may be above e^epsilon times that under another course of records. With 0 only basic composition is used.
-    length_public : bool
-        Whether when a patient's stay ends is declared public.
+    Examples
+    --------
+    >>> horizons_of(14), horizons_of(1)
+    ((1, 2, 6, 14), (1,))
     """
+    steps = [round(horizon ** (i / (N_HORIZONS - 1))) for i in range(N_HORIZONS)]
+    return tuple(sorted({*steps, horizon}))
 
-    horizon: int
-    totals: tuple[float, ...]
-    delta: float
-    length_public: bool
 
-    @property
-    def horizons(self) -> tuple[int, ...]:
-        """The horizons that are compared, rising; the last one is `horizon`."""
-        steps = [round(self.horizon ** (i / (N_HORIZONS - 1))) for i in range(N_HORIZONS)]
-        return tuple(sorted({*steps, self.horizon}))
-
-    def stated(self, epsilon: float) -> float:
-        """The total at which an answer is stated: the nearest to a study's epsilon, the smaller of two."""
-        return min(self.totals, key=lambda total: abs(total - epsilon))
+def stated_total(totals: Sequence[float], epsilon: float) -> float:
+    """The total at which an answer is stated: the nearest to a study's epsilon, the smaller of two."""
+    return min(totals, key=lambda total: abs(total - epsilon))
 
 
 def compare_days(
     study: ScenarioStudy,
-    question: DaysQuestion,
+    *,
+    horizon: int,
+    totals: Sequence[float],
+    delta: float = 0.0,
+    length_public: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, pd.DataFrame]:
     """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
@@ -94,8 +82,15 @@ def compare_days(
     ----------
     study : ScenarioStudy
         Its scenario, utility, policies and groups.
-    question : DaysQuestion
-        Horizons and budgets.
+    horizon : int
+        Days; shorter courses are compared, too (`horizons_of`).
+    totals : sequence of float
+        Total epsilons of a patient's course, rising.
+    delta : float, optional
+        Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
+        may be above e^epsilon times that under another course of records. With 0 only basic composition is used.
+    length_public : bool, optional
+        Whether when a patient's stay ends is declared public.
     progress : Progress, optional
         Told of the days that were evaluated.
 
@@ -109,7 +104,7 @@ def compare_days(
             (`policysim.course.plan_tree`); their epsilon is that of the whole course. About privacy:
 
             horizon : days
-            total_epsilon : the budget of the course, with the question's delta
+            total_epsilon : the budget of the course, with this delta
             epsilon : the largest that one day has; of plan-once and plan-tree that of the course
             composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once and
                 "tree" for plan-tree, of which nothing adds up
@@ -128,6 +123,10 @@ def compare_days(
             e^epsilon times as much) and parts (the same in whole numbers; none of one choice).
         published : what plan-tree gives on each day at the stated total: group (a feature of the first record), level
             and share, day, and the share of each treatment.
+        schedule : what best-schedule gives over the longest horizon: class (the number of the public class), day,
+            treatment.
+        spent : what each policy that draws anew each day spends over the longest horizon: total_epsilon, policy, day,
+            epsilon_spent (the exact privacy loss of the day) and composition.
 
     Raises
     ------
@@ -140,21 +139,30 @@ def compare_days(
     best-schedule (`policysim.course.private_planner.PrivatePlanner.within`). So none that takes an epsilon is worth
     less than that, and the value for everyone never falls as the total rises.
     """
-    progress.expect(sum(question.horizons) * (1 + (2 + len(study.policies)) * len(question.totals)))
+    horizons = horizons_of(horizon)
+    progress.expect(sum(horizons) * (1 + (2 + len(study.policies)) * len(totals)))
+    at_horizon = partial(_at_horizon, study, totals=totals, delta=delta, length_public=length_public, progress=progress)
     # The longest first: if memory cannot hold it, this is found out before any work.
-    parts = [_at_horizon(study, question, horizon, progress) for horizon in reversed(question.horizons)][::-1]
-    return {
-        "comparison": pd.concat([part["comparison"] for part in parts], ignore_index=True),
-        "courses": pd.concat([part["courses"] for part in parts], ignore_index=True),
-        "published": parts[-1]["published"],
+    parts = [at_horizon(days, longest=days == horizon) for days in reversed(horizons)][::-1]
+    return parts[-1] | {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in ("comparison", "courses")
     }
 
 
 class _Stay:
     """One horizon: the process, who evaluates on it, and what all mechanisms start from."""
 
-    def __init__(self, study: ScenarioStudy, question: DaysQuestion, horizon: int, templates: Sequence[Policy]) -> None:
-        process, totals = build_course(study, horizon, length_public=question.length_public), question.totals
+    def __init__(
+        self,
+        study: ScenarioStudy,
+        horizon: int,
+        templates: Sequence[Policy],
+        *,
+        totals: Sequence[float],
+        delta: float,
+        length_public: bool,
+    ) -> None:
+        process = build_course(study, horizon, length_public=length_public)
         # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
         if all(type(template) in CATALOGUE.built_in.values() and template.row_wise for template in templates):
             process = process.merged()
@@ -167,7 +175,7 @@ class _Stay:
         with ThreadPoolExecutor(N_THREADS) as pool:
             searched = pool.submit(family.best)
             held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES, totals))
-            proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
+            proved = [pool.submit(first_day_limit, course, process.initial, total, delta) for total in totals]
         first = searched.result()
         self.references = references_of(evaluator, course)
         # The policies that take no epsilon.
@@ -190,15 +198,22 @@ class _Stay:
 
 
 def _at_horizon(
-    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress
+    study: ScenarioStudy,
+    horizon: int,
+    *,
+    longest: bool,
+    totals: Sequence[float],
+    delta: float,
+    length_public: bool,
+    progress: Progress,
 ) -> dict[str, pd.DataFrame]:
-    totals, templates = question.totals, [make_policy(name) for name in study.policies]
-    stay, stated = _Stay(study, question, horizon, templates), question.stated(study.epsilon)
+    templates, stated = [make_policy(name) for name in study.policies], stated_total(totals, study.epsilon)
+    stay = _Stay(study, horizon, templates, totals=totals, delta=delta, length_public=length_public)
     references, planner = stay.references, PrivatePlanner(stay.evaluator, stay.by_day)
     progress.advance(horizon)
 
     def daily(template: Policy) -> list[CourseEvaluation]:
-        result, delta = stay.plain.get(template), question.delta
+        result = stay.plain.get(template)
         within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
         return told(within, progress, horizon)
 
@@ -211,7 +226,7 @@ def _at_horizon(
 
     # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {}
-    if horizon == question.horizon > 1 and question.delta == 0 and stated < math.inf:
+    if longest and horizon > 1 and delta == 0 and stated < math.inf:
         work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
     work |= {total: partial(tree, total) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
@@ -229,13 +244,37 @@ def _at_horizon(
     in_order += [*done[ONCE], *_trees([done[total][1] for total in totals], done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
     bounded = (replace(each, limit=stay.limits[each.total]) for each in in_order if each.total is not None)
-    # Of the whole course alone; and where stays end by themselves, it is not known who is still there on a day.
-    by_day = horizon == question.horizon and not question.length_public
-    return {
+    tables = {
         "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
-        "published": published_by_day(plans[stated], stay.evaluator, study.space.names) if by_day else pd.DataFrame(),
     }
+    if not longest:
+        return tables
+    # Where stays end by themselves, it is not known who is still there on a day.
+    published = pd.DataFrame() if length_public else published_by_day(plans[stated], stay.evaluator, study.space.names)
+    drawn_daily = list(chain.from_iterable(done[template] for template in templates if template.uses_epsilon))
+    schedule = schedule_of(stay.by_day, stay.process.actions)
+    return {**tables, "published": published, "schedule": schedule, "spent": spent_by_day(drawn_daily)}
+
+
+def schedule_of(by_day: Sequence[DayAction], actions: Sequence[str]) -> pd.DataFrame:
+    """What everybody gets on each day, in each public class: the table "schedule" of `compare_days`."""
+    rows = [
+        (kind, day, actions[int(action)])
+        for day, given in enumerate(by_day, start=1)
+        for kind, action in enumerate(given if isinstance(given, tuple) else (given,))
+    ]
+    return pd.DataFrame(rows, columns=["class", "day", "treatment"]).sort_values(["class", "day"], ignore_index=True)
+
+
+def spent_by_day(evaluations: Sequence[CourseEvaluation]) -> pd.DataFrame:
+    """What policies that draw anew each day spend on each: the table "spent" of `compare_days`."""
+    rows = [
+        (each.total, each.policy, day, spent, each.composition)
+        for each in evaluations
+        for day, spent in enumerate(each.result.spent, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["total_epsilon", "policy", "day", "epsilon_spent", "composition"])
 
 
 def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:

@@ -1,4 +1,4 @@
-"""What a published treatment tells an observer about a patient's features, exactly, under the prior.
+"""What an observer of a treatment believes about a patient's features, exactly, under the prior.
 
 The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
 hidden among each other. No odds change by more than e^loss, loss being the largest log(p(a|x) / p(a|x')) of two records
@@ -136,7 +136,7 @@ class Observer:
         of a class get.
         """
         if feature in self.public:
-            raise ValueError(f"feature {feature!r} is public: whoever sees a treatment knows it before.")
+            raise ValueError(f"feature {feature!r} is public: an observer knows it before the treatment.")
         codes, levels = self._records.groups(feature)
         cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
         sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
@@ -159,7 +159,7 @@ class Observer:
 def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[str]) -> pd.DataFrame:
     """How far the treatments that a policy chooses move a belief in each level of the hidden features.
 
-    Each level is told of the class of patients, by what is public of them, in which the belief moves most. Treatments
+    Each level is of the class of patients, by public features, in which the belief moves most. Treatments
     that are given to fewer than `NEGLIGIBLE` of them are left out.
 
     Parameters

@@ -37,6 +37,8 @@ from policysim.utility import COSTS, Utility
 SPREAD = 0.3
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
+# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
+TIE, ROUNDING = 1e-9, 1e-12
 REDRAWS = 200
 # How many times the default spread utility is evaluated with, too.
 WIDER = (2.0, 3.0)
@@ -223,6 +225,19 @@ class Redrawn:
     drawn: Mapping[str, int]
     wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER_COLUMNS))
 
+    def differences(self, option: str, than: str, column: str) -> FloatArray | None:
+        """The differences of two options in each version of the model, (n_versions,); None where there are none.
+
+        What is no more than the rounding of its version is 0.
+        """
+        if column not in self.options or not {option, than} <= set(self.options["option"]):
+            return None
+        wide = self.options.pivot(index="draw", columns="option", values=column)
+        spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
+        difference = (wide[option] - wide[than]).to_numpy()
+        rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
+        return np.where(np.abs(difference) <= rounding, 0.0, difference)
+
 
 def redrawn(
     study: ModelledStudy,
@@ -248,7 +263,7 @@ def redrawn(
     policies : sequence of Policy
         At their epsilons; those that cannot be used on the problem are left out.
     progress : Progress, optional
-        Told of each redraw.
+        Reports each redraw.
     times : sequence of float, optional
         Evaluate utility, too, with the default spread so many times (`Redrawn.wider`).
     """

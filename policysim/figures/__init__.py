@@ -5,7 +5,7 @@ benefit     what is lost and what harm is done, over epsilon and against each ot
 acceptability   whether an option is better, against what one outcome weighs
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
-noised_copies   what a reader of what is published can know
+noised_copies   what a reader of a published list learns
 curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
 layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)

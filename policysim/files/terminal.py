@@ -78,7 +78,7 @@ def complain(message: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a text on standard error. If that cannot be written, nobody can be told."""
+    """Print a text on standard error. If that fails, nothing can be printed."""
     try:
         _write(sys.stderr, text)
     except OSError:

@@ -52,7 +52,7 @@ class Disagreement:
     row : int
         Counted from 1 below the header of the old table; 0 if only the new one has the row, or if it is about all.
     key : mapping of column to text
-        The cells that tell this row from all others.
+        The cells that identify this row.
     column : str
         Of a table; else what of the file it is.
     old, new : str
@@ -159,7 +159,7 @@ def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Disagreemen
 
 
 def key_columns(table: TextRows) -> list[int]:
-    """The first columns that tell the rows apart; one that adds nothing to those before it is left out.
+    """The first columns that identify the rows; columns that add nothing to the ones before are left out.
 
     Examples
     --------

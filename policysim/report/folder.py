@@ -103,7 +103,7 @@ def folder_files(
         Where an earlier run may have left the same tables: one of the same numbers (`same_numbers`) is taken as it is,
         so that the last bit of another processor's logarithm changes no file.
     progress : Progress, optional
-        Told of each drawing and page.
+        Reports each drawing and page.
     """
     drawings = wanted.chosen(report.drawings)
     files = {f"{name}.csv": to_csv(table) for name, table in report.tables.items()}
@@ -125,7 +125,7 @@ def folder_files(
         "command": list(report.arguments),
         **report.identity,
         "versions": versions,
-        "answer": [f"{line.label}: {line.text}" for line in report.screen.lines],
+        "answer": [f"{line.label}: {line.text}" for line in report.printed.lines],
         "results": {name: digest(content) for name, content in files.items()},
     }
     return {**files, **report.files, MANIFEST: json_text(manifest).encode()}
@@ -177,7 +177,7 @@ def print_report(
         beside: dict[str, Any] = {label.lower().replace(" ", "_"): path for label, path in paths.items()}
         print_json({**manifest, **report.document(), **beside})
         return
-    text = report.screen.text(full=full, brief=brief).rstrip("\n")
+    text = report.printed.text(full=full, brief=brief).rstrip("\n")
     for line in (f"{label}: {path}" for label, path in paths.items()):
         last = text.rpartition("\n")[2]
         text += f" {line}" if not full and len(f"{last} {line}") <= WIDEST else f"\n{line}"

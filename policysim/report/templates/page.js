@@ -1,16 +1,16 @@
 "use strict";
 (() => {
-  // All strings are written beforehand: at each position of the slider they are put in their places.
+  // The answer at each position of the slider is written beforehand, and put in its place.
   const moving = JSON.parse(document.getElementById("moving").textContent);
   const slider = document.getElementById("epsilon");
-  const places = [...document.querySelectorAll("[data-at]")];
+  const answer = document.getElementById("answer");
   const markers = [...document.querySelectorAll("[data-marker]")];
 
   function show() {
     const position = Number(slider.value);
     slider.setAttribute("aria-valuetext", `ε = ${moving.labels[position]}`);
     document.getElementById("epsilon-shown").textContent = moving.labels[position];
-    for (const [place, texts] of moving.slots) places[place].innerHTML = texts[position];
+    answer.innerHTML = moving.answers[position];
     for (const marker of markers) {
       const x = Number(marker.dataset.x.split(" ")[position]);
       // Where the axis has no place for ε, the line waits out of sight.
@@ -35,7 +35,7 @@
     if (location.hash !== state) history[visited ? "replaceState" : "pushState"](null, "", state);
     visited = true;
     const moved = document.body.classList.contains("moved");
-    const lines = [...document.querySelectorAll("dl.answer dd")].map((line) => {
+    const lines = [...answer.querySelectorAll("dl.answer dd")].map((line) => {
       const mark = moved && line.previousElementSibling.querySelector(".stays");
       return mark ? `${mark.textContent}: ${line.textContent}` : line.textContent;
     });

@@ -114,7 +114,7 @@ def test_brief_is_a_part_of_the_screen_and_full_adds_to_it(capsys, study, tmp_pa
 def test_sensitivity_names_the_two_records_and_the_action(capsys, study):
     code, out, err = run(capsys, "sensitivity", study)
     assert (code, err) == (0, "")
-    for words in ("Sensitivity Δ = ", "Range Γ = ", "age old", "action "):
+    for words in ("Sensitivity Δ", "Range Γ", "age old", "u("):
         assert words in out
     code, out, _ = run(capsys, "sensitivity", study, "--json")
     document = json.loads(out)
@@ -316,7 +316,7 @@ def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options)
 def test_the_audit_of_a_study_holds_and_names_two_records(capsys, one_prevalence):
     code, out, err = run(capsys, "audit", one_prevalence, "--policy", "all")
     assert (code, err) == (0, "")
-    assert "claims hold" in out
+    assert "Do the claims hold?  Yes: " in out
     assert "refused" in out
     assert max(map(len, out.splitlines())) <= 100
 
@@ -327,7 +327,7 @@ def test_the_audit_of_a_table_is_exit_four_if_it_exceeds_its_claim(capsys, tmp_p
     assert run(capsys, "audit", "--table", str(path), "--epsilon", "1.1")[0] == 0
     code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1")
     assert code == 4
-    assert "exceeds" in out
+    assert "No: 0 of 1." in out
     assert "young" in out
     code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1", "--json")
     finding = json.loads(out)["findings"][0]
@@ -364,7 +364,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks(study, monkeypatch
     shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", shown)
     assert main(["sensitivity", study]) == 0
-    assert b"Sensitivity ? = " in shown.buffer.getvalue()
+    assert b"Sensitivity ? " in shown.buffer.getvalue()
 
 
 @pytest.mark.usefixtures("blank_drawings")

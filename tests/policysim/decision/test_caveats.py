@@ -8,13 +8,13 @@ import pytest
 from counted_progress import CountedProgress
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policysim.decision.decision_question import DecisionQuestion
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import ResponseModel
 from envs.records import Lookup
 from policysim.decision.comparison import compare_problem
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn, tables_at

@@ -203,7 +203,7 @@ def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
     assert flat_features(pd.concat([at_one, same])) == ["shoe_size"]
     assert not any("shoe" in label for label in words_of(figure.axes[0].get_yticklabels()))
     (said,) = words_of([figure._supxlabel])
-    assert "as all lose what everyone loses, to within 2\u00a0% of the largest loss: shoe size." in said
+    assert "because all levels lose the same, to within 2\u00a0% of the largest loss: shoe size." in said
     # Where no feature makes a difference, none is left out.
     assert flat_features(pd.concat([everyone, same])) == []
     room = 0.02 * at_one["loss"].abs().max()
@@ -362,7 +362,7 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of one treatment for all"
     lines = lines_of(axes)
     assert list(lines["syrup for all"].get_ydata()) == [0, 0]
-    assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
+    assert list(lines["best single arm, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
     same = table.assign(difference=table["difference"].where(~fixed, 1e-9))
     lines = lines_of(figures.frontier(same).axes[0])
     assert not any("best-fixed" in name for name in lines)

@@ -1,0 +1,313 @@
+"""What a comparison over days found: its options, their differences, who is harmed, what leaks, and how ε is spent.
+
+A is the best schedule for everyone, B the best private way within the total, C the best treatment for each patient on
+each day; policies that were asked for by name follow with letters of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.course.days import DAILY, EQUAL, ONCE, TREE, stated_total, ways
+from policysim.numbers import NEGLIGIBLE, population, written
+from policysim.report import findings as verdicts
+from policysim.report.findings import UTILITY, Findings
+from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import level_in_words
+from policysim.words import ALL, BEST_SCHEDULE
+
+# What composes without the δ of the totals.
+WITHOUT_DELTA = ("exact-losses", "one-choice", "tree")
+# So many options have letters; further ones that were asked for by name stand among the ways.
+LETTERS = "ABCDEF"
+A, B, C = LETTERS[:3]
+TITLES = {A: "Best schedule for everyone", B: "Best private way", C: "Best for each patient"}
+# What a difference in utility is called that no counted outcome makes.
+ALL_ELSE = "all else"
+# A group is harmed if it has so many cases more among those who are counted.
+LEAST_HARM = 0.5
+# Differences below this share of what they are between are equal: files have eight digits.
+LAST_DIGITS = 1e-7
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DaysDetails:
+    """What a report over days holds beside the core of its findings.
+
+    Attributes
+    ----------
+    horizon : int
+        Days.
+    total_epsilon : float
+        The total of the printed table.
+    delta : float
+        Of (ε, δ)-privacy.
+    length_public : bool
+        Whether when a stay ends is public.
+    patients : int
+        How many patients outcomes are counted among.
+    odds : mapping of float to float
+        By how much the treatments of all days change the odds of any fact at most: e^ε of each total.
+    bounds : DataFrame
+        total_epsilon, least_loss (what every mechanism loses at least), most_kept, hides and proof, where that is
+        proven (`policysim.course.days.compare_days`).
+    exchange : DataFrame
+        total_epsilon, all_else (what B gains over A in utility without the outcome that leads), equal_at (what one of
+        that outcome must count for A and B to be equal; NaN if nothing makes them so) and stated (what it counts).
+    ways : DataFrame
+        The best of each way at each horizon and total (`policysim.course.days.ways`).
+    spent : DataFrame
+        What each policy that draws anew each day spends on each day, and what proves how it adds up.
+    schedule : DataFrame
+        The treatments of A, by public class and day.
+    courses, published : DataFrame
+        The courses that plan-tree may publish, and what it gives on each day at the total of the printed table.
+    """
+
+    horizon: int
+    total_epsilon: float
+    delta: float
+    length_public: bool
+    patients: int
+    odds: Mapping[float, float]
+    bounds: pd.DataFrame
+    exchange: pd.DataFrame
+    ways: pd.DataFrame
+    spent: pd.DataFrame
+    schedule: pd.DataFrame
+    courses: pd.DataFrame
+    published: pd.DataFrame
+
+
+def find(
+    study: ScenarioStudy,
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    delta: float = 0.0,
+    length_public: bool = False,
+    named: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+) -> Findings:
+    """What a comparison over days found, at the longest of its horizons and each of its totals.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        From which the comparison was made.
+    tables : mapping of str to DataFrame
+        From `policysim.course.days.compare_days`, with `Greedy` among its policies.
+    delta, length_public
+        As the comparison had them.
+    named : sequence of str, optional
+        Policies with letters of their own.
+    left_out : sequence of str, optional
+        What was not compared, and why.
+    """
+    tables = {name: written(table) for name, table in tables.items()}
+    horizon = int(tables["comparison"]["horizon"].max())
+    comparison = tables["comparison"][tables["comparison"]["horizon"] == horizon]
+    everyone = comparison[comparison["group"] == ALL].drop(columns=["group", "level", "share", "horizon"])
+    lead = study.lead if f"expected_{study.lead}" in everyone else None
+    stated = stated_total([float(total) for total in everyone["total_epsilon"].unique()], study.epsilon)
+    of_ways = ways(tables["comparison"])
+    options = _options(everyone, of_ways[of_ways["horizon"] == horizon], stated, named, delta)
+    lettered = options[options["section"] == "option"]
+    counted = [name for name in map(str, everyone) if name.startswith("expected_")]
+    count = population(lettered.loc[lettered["epsilon"] == stated, counted].to_numpy().ravel())
+    differences = _differences(study, lettered, counted)
+    totals = sorted(float(total) for total in everyone["total_epsilon"].unique())
+    return Findings(
+        options=options,
+        differences=differences,
+        harmed=_harmed(study, comparison, lettered, lead, count),
+        leaks=_leaks(lettered),
+        warnings=tuple(f"not compared: {reason}" for reason in left_out),
+        details=DaysDetails(
+            horizon=horizon,
+            total_epsilon=stated,
+            delta=delta,
+            length_public=length_public,
+            patients=count,
+            odds={total: math.exp(total) if total < math.log(1e300) else math.inf for total in totals},
+            bounds=_bounds(everyone),
+            exchange=_exchange(study, differences, lead),
+            ways=of_ways,
+            spent=tables["spent"],
+            schedule=tables["schedule"],
+            courses=tables["courses"],
+            published=tables["published"],
+        ),
+    )
+
+
+def guess_rate(epsilon: float, delta: float) -> float:
+    """How often a guess between two equally likely neighbours is right at most, by what (ε, δ) bounds.
+
+    The total variation between two courses is at most (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, The
+    composition theorem for differential privacy), and the best guess is right (1 + that)/2 of the time.
+
+    Examples
+    --------
+    >>> guess_rate(0.0, 0.0), guess_rate(0.0, 1.0), round(guess_rate(1.0, 0.0), 3)
+    (0.5, 1.0, 0.731)
+    """
+    return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+
+
+def _options(
+    everyone: pd.DataFrame, of_ways: pd.DataFrame, stated: float, named: Sequence[str], delta: float
+) -> pd.DataFrame:
+    """A row for each option at each total, by letter; then one for each further policy."""
+    private = private_ways(of_ways)
+    letters: list[tuple[str, str, Mapping[float, str]]] = [
+        (A, TITLES[A], dict.fromkeys(private, BEST_SCHEDULE)),
+        (B, TITLES[B], private),
+        (C, TITLES[C], dict.fromkeys(private, Greedy.name)),
+    ]
+    own = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
+    own = [name for name in own if name in set(everyone["policy"])]
+    letters += [(letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], own, strict=False)]
+    keyed = everyone.assign(epsilon=everyone["total_epsilon"]).set_index(["policy", "epsilon"]).sort_index()
+    rows = [
+        {"section": "option", "option": letter, "title": title, "policy": policy, "epsilon": total}
+        for letter, title, chosen in letters
+        for total, policy in chosen.items()
+    ]
+    others = [name for name in everyone["policy"].unique() if name not in (BEST_SCHEDULE, Greedy.name)]
+    rows += [
+        {"section": "way", "option": "", "title": name, "policy": name, "epsilon": total}
+        for name in others
+        for total in private
+    ]
+    table = pd.DataFrame(rows)
+    numbers = keyed.loc[list(zip(table["policy"], table["epsilon"], strict=True))].reset_index(drop=True)
+    outcomes = [name for name in map(str, numbers) if name.startswith("expected_")]
+    spent = numbers["total_spent"].tolist()
+    within = [0.0 if composition in WITHOUT_DELTA else delta for composition in numbers["composition"]]
+    return table.assign(
+        hides=list(map(_hides, spent)),
+        value=numbers["value"],
+        low=math.nan,
+        high=math.nan,
+        **{name: numbers[name] for name in ("loss", "benefit_kept", *outcomes, "total_spent", "epsilon_spent")},
+        guess_rate=list(map(guess_rate, spent, within)),
+        composition=numbers["composition"],
+    )
+
+
+def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
+    """The policy of the best private way at each total: of equals one choice, then a tree, then what draws daily.
+
+    Parameters
+    ----------
+    of_ways : DataFrame
+        Of one horizon, from `policysim.course.days.ways`.
+    """
+    best: dict[float, str] = {}
+    # The best single treatment, and the uniform draw, look at no record.
+    drawn = of_ways[~of_ways["policy"].isin([BestFixed.name, Uniform.name])]
+    for total, rows in drawn.groupby("total_epsilon"):
+        by_way = rows.set_index("way")
+        chosen = by_way.loc[ONCE]
+        for way in (name for name in (TREE, DAILY) if name in by_way.index):
+            if by_way.loc[way, "value"] - chosen["value"] > EQUAL * abs(chosen["value"]):
+                chosen = by_way.loc[way]
+        best[float(str(total))] = str(chosen["policy"])
+    return best
+
+
+def _hides(spent: float) -> str:
+    return "everything" if spent == 0 else "up to ε" if spent < math.inf else "nothing"
+
+
+def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence[str]) -> pd.DataFrame:
+    """What hiding everything costs, what a total buys, and what privacy costs in all; and further options against A.
+
+    Utility is what the counted outcomes weigh, and all else.
+    """
+    rows = []
+    by_option = lettered.set_index(["epsilon", "option"])
+    letters = list(dict.fromkeys(lettered["option"]))
+    for total in sorted(set(lettered["epsilon"])):
+        for option, than in ((A, C), (B, A), (B, C), *((letter, A) for letter in letters[3:])):
+            one, other = by_option.loc[(total, option)], by_option.loc[(total, than)]
+            gain, else_gain = float(one["value"] - other["value"]), float(one["value"] - other["value"])
+            size = max(abs(float(one["value"])), abs(float(other["value"])))
+            for column in counted:
+                name, more = column.removeprefix("expected_"), float(one[column] - other[column])
+                else_gain += study.weights[name] * more
+                most = max(abs(float(one[column])), abs(float(other[column])))
+                rows.append((total, option, than, name, more, as_stated(-more, most)))
+            rows.append((total, option, than, ALL_ELSE, else_gain, as_stated(else_gain, size)))
+            rows.append((total, option, than, UTILITY, gain, as_stated(gain, size)))
+    table = pd.DataFrame(rows, columns=["epsilon", "option", "than", "outcome", "value", "verdict"])
+    return table.assign(low=math.nan, high=math.nan)[
+        ["epsilon", "option", "than", "outcome", "value", "low", "high", "verdict"]
+    ]
+
+
+def as_stated(gain: float, size: float) -> str:
+    """The verdict by the stated numbers alone: equal up to the last digits that files have of numbers of this size."""
+    if abs(gain) <= max(LAST_DIGITS * size, NEGLIGIBLE):
+        return verdicts.EQUAL
+    return verdicts.BETTER if gain > 0 else verdicts.WORSE
+
+
+def _harmed(
+    study: ScenarioStudy, comparison: pd.DataFrame, lettered: pd.DataFrame, lead: str | None, count: int
+) -> pd.DataFrame:
+    """The groups with more of the lead, or less utility, under B than under A, at each total."""
+    measure, sign = (f"expected_{lead}", 1.0) if lead else ("value", -1.0)
+    groups = comparison[comparison["share"].between(0, 1, inclusive="neither")]
+    numbers = groups.set_index(["policy", "total_epsilon"])
+    rows = []
+    for row in lettered[lettered["option"] == B].to_dict("records") if not groups.empty else ():
+        private, schedule = (numbers.loc[[(name, row["epsilon"])]] for name in (row["policy"], BEST_SCHEDULE))
+        more = sign * (private[measure].to_numpy() - schedule[measure].to_numpy())
+        for group, level, share, extra in zip(private["group"], private["level"], private["share"], more, strict=True):
+            if extra * count >= LEAST_HARM:
+                rows.append((row["epsilon"], B, A, level_in_words(study.space, group, str(level)), share, extra))
+    table = pd.DataFrame(rows, columns=["epsilon", "option", "than", "group", "share", "value"])
+    return table.sort_values(["epsilon", "value"], ascending=[True, False], ignore_index=True)
+
+
+def _leaks(lettered: pd.DataFrame) -> pd.DataFrame:
+    """Which of two equally likely courses of records it is: before and after the treatments of all days are seen."""
+    table = lettered[["epsilon", "option", "guess_rate"]].rename(columns={"guess_rate": "high"})
+    table = table.assign(belief="which of two courses", among="", before=0.5, low=1 - table["high"])
+    return table[["epsilon", "option", "belief", "among", "before", "low", "high"]].reset_index(drop=True)
+
+
+def _bounds(everyone: pd.DataFrame) -> pd.DataFrame:
+    """What no mechanism does better, at each total where that is proven."""
+    first = everyone[everyone["policy"] == Greedy.name].drop_duplicates("total_epsilon")
+    first = first[first["unbeatable"].notna()]
+    return pd.DataFrame(
+        {
+            "total_epsilon": first["total_epsilon"],
+            "least_loss": (first["value"] - first["unbeatable"]).clip(lower=0.0),
+            "most_kept": first["most_kept"],
+            "hides": first["most_kept_hides"],
+            "proof": first["most_kept_proof"],
+        }
+    ).reset_index(drop=True)
+
+
+def _exchange(study: ScenarioStudy, differences: pd.DataFrame, lead: str | None) -> pd.DataFrame:
+    """What one of the lead must count for A and B to be equal, at each total; no rows without a lead."""
+    rows = []
+    against_a = differences[(differences["option"] == B) & (differences["than"] == A)]
+    for total, group in against_a.groupby("epsilon"):
+        if lead is None:
+            break
+        by_outcome = group.set_index("outcome")
+        more, gain = float(by_outcome.loc[lead, "value"]), float(by_outcome.loc[UTILITY, "value"])
+        without = gain + study.lead_weight * more
+        shows = by_outcome.loc[lead, "verdict"] != verdicts.EQUAL and without / more > 0 if more else False
+        rows.append((total, without, without / more if shows else math.nan, study.lead_weight))
+    return pd.DataFrame(rows, columns=["total_epsilon", "all_else", "equal_at", "stated"])
