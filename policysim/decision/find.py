@@ -30,12 +30,12 @@ from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
-from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
+from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_row, unused
 
 LETTERS = "ABCDEF"
 # What all patients get and lose under each option, by its letter.

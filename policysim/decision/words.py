@@ -249,16 +249,22 @@ def _worth(findings: Findings, labels: Labels) -> Line:
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
-    if not details.versions:
-        words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried"
-    count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
+    if details.versions:
+        return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
+    where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
+    words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+
+
+def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
+    """A verdict on B against A, and in how many versions of the model B is better."""
+    count = f"in {plain(better)} of {plain(versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
         WORSE: f"A is better: B beats it only {count}",
         NOT_SHOWN: f"the model cannot show it: B is better than A {count}",
         EQUAL: "B and A are worth the same",
-    }[str(row["verdict"])]
+    }[verdict]
 
 
 def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
@@ -301,15 +307,17 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
+    # Groups are compared at the ε of the study.
+    when = "" if details.epsilon == details.stated_epsilon else f"At ε = {plain(details.stated_epsilon)}: "
     if not details.groups_compared:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if table.empty:
-        return f"No group, of those that are compared, has {measure} by B than by A."
+        return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
+    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
     if hardest is first:
         return f"{words}."
     return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
@@ -358,16 +366,19 @@ def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], detai
     """One row of the table: what is counted, its weight, and its numbers."""
     places = int(row["decimals"])
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
-    beyond = [change(row[pair], places) for pair in pairs]
+    values = ["" if row["outcome"] == REST else to_places(row[letter], places) for letter in letters]
+    return (row_title(row, details), weight, *values, *(change(row[pair], places) for pair in pairs))
+
+
+def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
+    """What a row of `details.rows` is called in the table."""
     if row["outcome"] == REST:
         more = len(details.rest) - 1
         summed = f"All else ({details.rest[0]}{f' and {more} more' if more else ''})" if details.rest else "Rounding"
-        title = f"{summed}, in utility"
-        return (title, "", *[""] * len(letters), *beyond)
-    title = capital(str(row["title"]))
+        return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
-        title = f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
-    return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
+        return f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+    return capital(str(row["title"]))
 
 
 def _trace(findings: Findings) -> Iterator[Grid]:

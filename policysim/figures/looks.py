@@ -24,8 +24,7 @@ from matplotlib.style import context
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policysim.figures.lettering import LINE_SPACING, cut, no_glyph_warnings, show_wrapped, wrapped
-from policysim.question.answer import SizeName
-from policysim.words import ACHIEVABLE, UNBEATABLE
+from policysim.words import ACHIEVABLE, UNBEATABLE, SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.

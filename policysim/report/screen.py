@@ -37,7 +37,6 @@ class Line(NamedTuple):
     label: str
     text: str
     rows: tuple[tuple[str, str], ...] = ()
-    fixed: bool = False
 
 
 class Grid(NamedTuple):
