@@ -28,6 +28,9 @@ from typing import TYPE_CHECKING, Never
 
 from policysim.study.registration import refuse_others, register
 
+# The package of this name is loaded before the function `report` is defined: loaded later, it would take its name.
+import_module("policysim.report")
+
 if TYPE_CHECKING:
     from pathlib import Path
 
