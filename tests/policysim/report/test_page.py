@@ -27,7 +27,7 @@ TABLE = pd.DataFrame({"option": ["A", "B"], "value": [1.0, 2.0]})
 
 def figure(_):
     """Two panels over epsilon."""
-    drawn = Figure(figsize=(4, 2))
+    drawn = Figure(figsize=(10, 4))
     for axes in drawn.subplots(1, 2):
         axes.plot([0.5, 1, 4], [1, 2, 3])
         axes.set_xscale("log")
@@ -151,6 +151,15 @@ def test_figures_have_words_a_table_and_a_marker_in_each_panel(files, page):
         assert markup.count("data-marker") == 2 * (1 + (name == "frontier"))
     boxes = re.findall(r'<div class="scroll[^>]*>', page)
     assert all('role="region"' in box and 'tabindex="0"' in box and re.search('aria-label="[^"]', box) for box in boxes)
+
+
+def test_the_first_figure_has_a_narrow_version_and_the_others_scroll_where_their_words_would_be_too_small(page):
+    for place, markup in enumerate(re.findall(r"<figure id=.*?</figure>", page, re.DOTALL)):
+        widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) ', markup)]
+        assert len(widths) == (1 if place else 2)
+        classes = re.findall(r'<svg [^>]*class="(\w+)"', markup)
+        least = re.search(rf"\.{classes[0]}{{max-width:\d+px;--least:(\d+)px}}", page)
+        assert 9 * int(least[1]) / widths[0] >= 11
 
 
 def test_a_notebook_shows_the_same_words_and_runs_nothing():
