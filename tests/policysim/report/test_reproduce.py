@@ -259,3 +259,15 @@ def test_a_report_of_ones_own_study_is_made_again_from_its_folder_alone(run, tmp
     assert run("reproduce", moved / "manifest.json")[::2] == (0, "")
     (moved / "wards" / "scenario.toml").unlink()
     assert run("reproduce", moved / "manifest.json")[0] == 2
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_a_choice_is_made_again_with_its_comparison(run, tmp_path):
+    study = write_small_study(tmp_path)
+    assert run("choose", study, "--keep", "50%", "--policy", "exponential", "--out", tmp_path / "out")[0] == 0
+    manifest = tmp_path / "out" / "manifest.json"
+    command = json.loads(manifest.read_text(encoding="utf-8"))["command"]
+    assert command == ["choose", "study.toml", "--keep", "50%", "--policy", "exponential"]
+    assert run("reproduce", manifest)[::2] == (0, "")
+    edit(manifest.parent, lambda document: document["command"].__setitem__(3, "60%"))
+    assert run("reproduce", manifest)[0] == 4
