@@ -6,7 +6,7 @@ import argparse
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.kinds import DAYS, arguments_again, kind_of, refuse_other_kinds, report_of_study
+from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, refuse_other_kinds, report_of_study
 from policysim.cli.options import (
     Commands,
     add_bounds,
@@ -23,6 +23,7 @@ from policysim.cli.options import (
     number,
     whole,
 )
+from policysim.errors import UsageError
 from policysim.words import MOST_DAYS, PLAN_ONCE, PLAN_TREE
 
 if TYPE_CHECKING:
@@ -145,8 +146,12 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from policysim.study.declared import ModelledStudy
 
     refuse_other_kinds(study, chosen)
-    policies = chosen.policy
-    if policies and kind_of(study, chosen) == DAYS:
+    kind, policies = kind_of(study, chosen), chosen.policy
+    known = figure_names(kind) if chosen.figures else ()
+    for name in chosen.figures or ():
+        if name not in known:
+            raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
+    if policies and kind == DAYS:
         policies = [catalogue_name(name) for name in policies if name not in (PLAN_ONCE, PLAN_TREE)]
     with as_usage():
         # The report takes these itself: here only their names are looked at, before anything is computed.

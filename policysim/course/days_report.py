@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
 OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
+# The names of all figures, of which a study has those that apply.
+FIGURES = ("course", "published", "ways")
 # The total epsilons by default.
 TOTALS = (1.0, 2.0, 5.0, 10.0)
 # Digits of a total that is printed.
