@@ -50,12 +50,12 @@ class World:
     """Who comes, who treats them how, and what counts."""
 
     cohort: str  # "infected" or "everyone"
-    by_lot: float  # the share of treatments drawn by lot; the others follow the doctors' rule
+    by_lot: float  # the share of treatments drawn at random; the others follow the doctors' rule
     reward: str  # "well", "utility without death" or "utility"
 
     def __str__(self):
         """The heading of its table."""
-        logged = "a randomised trial" if self.by_lot == 1 else f"doctors, {self.by_lot:.0%} by lot"
+        logged = "a randomised trial" if self.by_lot == 1 else f"doctors, {self.by_lot:.0%} at random"
         return f"{self.cohort}, {logged}, reward: {self.reward}"
 
 
@@ -260,7 +260,7 @@ HOLES = {
     "21 % by age and lab": lambda f: (f["age"] > f["age"].quantile(0.54)) & (f["lab"] > f["lab"].quantile(0.54)),
 }
 SHAPES = {  # the log odds of the third arm
-    "by lot": lambda f: 0 * f["age"],
+    "equal odds": lambda f: 0 * f["age"],
     "by age": lambda f: f["age"],
     "steep, at least 5 %": lambda f: np.clip(1.5 * f["age"] + f["sex"] - 0.5, -2.25, 2.9),
     "by sex": lambda f: 2.8 * f["sex"] - 1.4,
@@ -335,7 +335,7 @@ RISKS = np.array([[1.0, 1.6], [0.8, 1.2]]) / 1.15  # of each: young or old, not 
 
 
 def draw_followed(censored, hazards, n, rng):
-    """A trial of three arms by lot with a horizon of 1: the log, covariates, and the share that is censored.
+    """A trial of three randomised arms with a horizon of 1: the log, covariates, and the share that is censored.
 
     The last arm is the best but for old patients who are ill, of whom it doubles the hazard; censoring is exponential,
     twice as fast in the first arm.
@@ -380,12 +380,15 @@ def policies_of(x):
     """Three policies for covariates, (m, 2) -> (m, 3) each."""
     each = np.eye(3)[np.where(x.sum(axis=1) == 2, 1, 2)]
     one = np.broadcast_to(np.eye(3)[2], each.shape)
-    return {"one for all": one, "by lot": np.full(each.shape, 1 / 3), "the best for each": each}
+    return {"the same for everyone": one, "equal odds": np.full(each.shape, 1 / 3), "the best for each": each}
 
 
 def followed(repetitions, workers, n=500):
     """Print and give the table of coverage under censoring and of rare outcomes."""
-    lines = ["| 500 patients | censored | one for all | by lot | the best for each |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| 500 patients | censored | the same for everyone | equal odds | the best for each |",
+        "|---|---:|---:|---:|---:|",
+    ]
     with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
         for number, kind in enumerate(FOLLOWED):
             seeds = np.random.SeedSequence([19, number]).spawn(max(1, repetitions // TOGETHER))
@@ -406,7 +409,7 @@ def repeat_trials(task):
 def trials(repetitions, workers):
     """Print and give the table of what `policysim compare` tells of planted logs: coverage, bias, what is invented."""
     lines = [
-        "| patients, world | logs | each's best | optimum | response | bias, of an error | better falsely | signs |",
+        "| patients, world | logs | best for each | optimum | response | bias, of an error | better falsely | signs |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     chunks = max(1, repetitions // TOGETHER)
@@ -442,9 +445,9 @@ def verdicts(study, seeds):
         one = replace(asked, seed=seed)
         rows = compare_log(one, log).set_index("policy")
         private = rows.loc[[name for name in rows.index if name in names], "fitted_value"].idxmax()
-        each = {"each's best": "greedy", "private choice": private, "exponential": "exponential"}
+        each = {"best for each": "greedy", "best private draw": private, "exponential": "exponential"}
         ends = {what: rows.loc[name, ["difference_low", "difference_high"]] for what, name in each.items()}
-        signs = {"different effects": "signs" if heterogeneity(log, one)["signs"][0] else "cannot be told"}
+        signs = {"different effects": "signs" if heterogeneity(log, one)["signs"][0] else "not shown"}
         told.append(signs | {what: verdict_of_interval(*pair) for what, pair in ends.items()})
     for what, counts in pd.DataFrame(told).apply(lambda column: column.value_counts().to_dict()).items():
         print(f"{study.name}, {what}: {counts}", flush=True)

@@ -90,7 +90,7 @@ def treat(
     rewards: FloatArray,
     outcomes: BoolArray,
 ) -> None:
-    """A day of treatment for those whose stay goes on; for the others nothing, or another admission.
+    """A day of treatment for patients whose stay goes on; for the others nothing, or another admission.
 
     Fills in observations, rewards, (n,), and outcomes, (n_outcomes, n).
     """

@@ -42,7 +42,7 @@ class Patients:
     n : int
         How many.
     compiled : bool or None
-        Whether by compiled code; by default as soon as that pays, which it does at once in a process that has it.
+        Whether to use compiled code; by default as soon as that saves time, and at once in a process that has it.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Patients:
     ) -> CodeArray:
         """A day: observations, as a new array; fills in rewards and outcomes (`room`).
 
-        For those whose stay has ended before, the day brings nothing, or they are readmitted as somebody else.
+        A patient whose stay has ended gets nothing that day, or another patient takes the place.
         """
         n, ward = len(actions), self.ward
         seen = np.empty((n, self._n_columns), dtype=np.int16)
@@ -145,7 +145,7 @@ class Patients:
 
 @lru_cache(maxsize=1)
 def _kernel() -> Any:
-    """The compiled code of this process; tells whoever waits for it why."""
+    """The compiled code of this process; prints why it takes time."""
     code, delay = kernel.compiled_kernel()  # type: ignore[no-untyped-call]
     if delay:
         sys.stderr.write(f"policysim: {delay}\n")

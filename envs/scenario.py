@@ -28,7 +28,7 @@ HAZARD_RATIO, COST = "hazard_ratio", "cost"
 
 # The sections whose numbers change how many of the untreated die, or of what (`ResponseModel.severity`).
 UNTREATED = (DEATH, "natural_clearing", "rules")
-# A source of figures that have none.
+# The source of assumed numbers.
 ILLUSTRATIVE = "illustrative"
 
 
@@ -39,10 +39,10 @@ class Rule:
     Keys
     ----
     source : "illustrative"
-        where the figures come from
+        where the numbers come from
     when.FEATURE : everybody
-        the records that the rule is about: a level, or a list of levels, for each feature that it names: `1`, `"v1"`,
-        `["60-79", "80+"]`
+        the records that the rule changes: a level, or a list of levels, for each feature in it: `1`, `"v1"`, `["60-79",
+        "80+"]`
     set.FLAG
         the new probability of a flag or of `death`, within [0, 1]
     add.FLAG
@@ -61,7 +61,7 @@ class Rule:
     Attributes
     ----------
     when : mapping of feature to levels
-        The records it applies to: those whose level is among the listed ones, for every listed feature.
+        The records it applies to: their level is among the listed ones, for every listed feature.
     changes : mapping of target to (operation, number)
         Targets are flags or "death"; operations "set", "add" and "multiply".
     per : (feature, unit) or None
@@ -88,10 +88,10 @@ class TreatmentRule:
     Keys
     ----
     source : "illustrative"
-        where the figures come from
+        where the numbers come from
     when.FEATURE : everybody
-        the records that the rule is about, as they are before the treatment (on each day): a level, or a list of
-        levels, of any feature, symptoms too
+        the records that the rule changes, as they are before the treatment (on each day): a level, or a list of levels,
+        of any feature, symptoms too
     set
         new numbers, of `clears.FLAG`, `side_effects.FLAG`, `hazard_ratio.EVENT` and `cost`
     add
@@ -130,15 +130,15 @@ class Treatment:
     side_effects.FLAG : nothing
         the probability, within [0, 1], that a flag that is absent appears
     combines
-        other treatments that are given together, each under its own rules: probabilities act independently (with those
-        stated here, too), ratios are multiplied, and who must not get a part must not get the whole. The cost is the
-        one that is stated here
+        other treatments that this one contains, each under its own rules: probabilities act independently (with the
+        ones here), ratios are multiplied, and a contraindication of a part holds for the whole. The cost is the `cost`
+        here
     hazard_ratio.EVENT : 1
         a ratio from 10⁻⁶ to 10⁶ that multiplies the whole hazard of an event, or of `death`
     contraindicated[].FEATURE : nobody
-        who must never get it: patients who meet one of these conditions, `[{ pregnancy = 1 }, { age = "80+", asthma = 1
-        }]`; a condition has a level, or a list of levels, for each of its features, and all must be so. Something must
-        be left for everybody
+        patients who must never get it: all who meet one of these conditions, `[{ pregnancy = 1 }, { age = "80+", asthma
+        = 1 }]`. A condition has a level, or a list of levels, for each of its features, and a patient meets it with all
+        of them. Every patient must have an allowed treatment
     rules[] : none
         change the numbers of this treatment for some patients; applied in order
 
@@ -171,16 +171,17 @@ class DeathModel:
     Keys
     ----
     source : the scenario's `source`
-        where these numbers come from
+        where the numbers come from
     acute.FEATURE : everybody
-        the records for which flags that are left are dangerous: a level, or a list of levels, of each feature that it
-        names; the others have the baseline alone
+        the records for which remaining flags are dangerous: a level, or a list of levels, of each feature in it; the
+        others have the baseline alone
     baseline : 1
         the hazard without any flag of these records, relative to the others', from 10⁻⁶ to 10⁶
     more_than_half : false
-        `true` confirms that more than half of the untreated patients die, as for events
+        `true` confirms that more than half of the untreated patients have the event, or die. Without it policysim
+        refuses such a scenario: usually a number is in per cent by mistake
     hazard.FLAG : nothing
-        what each flag that is left adds, from 0 to 10⁶
+        the hazard that each remaining flag adds, from 0 to 10⁶
     relative_risk.FEATURE : none
         a factor of the whole hazard for each level, from 10⁻⁶ to 10⁶
     """
@@ -204,17 +205,17 @@ class EventModel:
     title : the event's name
         in words
     source : the scenario's `source`
-        where these numbers come from
+        where the numbers come from
     acute.FEATURE : everybody
-        the records for which flags that are left are dangerous: a level, or a list of levels, of each feature that it
-        names; the others have the baseline alone
+        the records for which remaining flags are dangerous: a level, or a list of levels, of each feature in it; the
+        others have the baseline alone
     baseline : 0
         the hazard without any flag, from 0 to 10⁶; 4 % is 0.04
     more_than_half : false
-        `true` confirms that more than half of the untreated patients have the event. Without it such a scenario is
-        refused, because a number in per cent is the usual reason
+        `true` confirms that more than half of the untreated patients have the event, or die. Without it policysim
+        refuses such a scenario: usually a number is in per cent by mistake
     hazard.FLAG : nothing
-        what each flag that is left adds, from 0 to 10⁶
+        the hazard that each remaining flag adds, from 0 to 10⁶
     relative_risk.FEATURE : none
         a factor of the whole hazard for each level, from 10⁻⁶ to 10⁶
     """
@@ -229,7 +230,7 @@ class EventModel:
 
 @dataclass(frozen=True)
 class StatedRedraws:
-    """What else the numbers of a scenario could be, all at once, as a file beside it has them.
+    """Other versions of all numbers of a scenario, from a file beside it.
 
     Attributes
     ----------
@@ -255,22 +256,22 @@ class Scenario:
     title : the file's name
         in words
     source : not said
-        where the numbers come from that have no `source` of their own, as pages then say; `"illustrative"` if from
-        nowhere. Pages count and name the numbers that are illustrative
+        where the numbers come from that have no `source` of their own; `"illustrative"` if they are assumed. Pages
+        count and name the assumed numbers
     redraws : none
-        a CSV file beside this one: what else the numbers could be, all at once, such as refits to patients drawn anew
-        (bootstrap). A column `draw`, then one for each number, called as its key is
-        (`treatments.a1.hazard_ratio.death`, `events.stroke.relative_risk.age.0`, `weights.stroke`), and a row for each
-        draw, 20 or more. Nothing else is redrawn then. Without it, numbers are redrawn one by one, from their intervals
+        a CSV file beside this one with other versions of the numbers, such as refits to bootstrap samples of the
+        patients. It has a column `draw`, a column for each number with its key as name
+        (`treatments.a1.hazard_ratio.death`, `events.stroke.relative_risk.age.0`, `weights.stroke`), and 20 or more
+        rows. The other numbers then stay. Without it, each number varies by itself, within its interval
     features.NAME : required
-        what a record holds, in this order. `{}` is a flag, absent (0) or present (1), made probable by the rules; else
-        a table with `levels`
+        a feature of the record, in this order. `{}` is a flag, absent (0) or present (1), with a probability that rules
+        set; else a table with `levels`
     features.NAME.levels : required
         two or more distinct values: text or whole numbers
     features.NAME.words : the name and the level
-        what patients with each level are called: `["male", "female"]`
+        words for patients with each level: `["male", "female"]`
     features.NAME.shares : required without `gamma`
-        the probability of each level where no rule says otherwise; they sum to 1
+        the probability of each level, unless a rule sets another; they sum to 1
     features.NAME.gamma
         in place of `shares`: levels are bands of a gamma distribution
     features.NAME.gamma.shape : required
@@ -282,20 +283,20 @@ class Scenario:
     rules[] : none
         change the probability at admission of flags and levels, and of `death` without treatment; applied in order
     natural_clearing.FLAG : required without `events`
-        what may clear, and how probably without treatment, within [0, 1]; these flags, events and death are the
+        the probability, within [0, 1], that a flag clears without treatment; these flags, events and death are the
         outcomes. With a treatment, a flag stays with (1 − natural)(1 − clears)
     onset.FLAG : none
-        over several days: an absent flag appears in a night with this share of its probability at admission, within [0,
-        1], given the record as it is that evening
+        over several days: each night an absent flag appears with this share of its probability at admission, within [0,
+        1], given the record of that evening
     treatments.NAME : required, two or more
-        the actions; the first is the one called untreated
+        the actions; the first is no treatment
     events.NAME : none
-        what may happen beside death: outcomes with hazards of their own; no event may have the name of a feature
+        outcomes beside death, with hazards of their own; an event needs another name than every feature
     death : the rules decide alone
-        the hazard of death after treatment: m R (baseline + the hazards of the flags that are left) for records in
-        `acute`, m R for the others; R is the product of the relative risks
+        the hazard of death after treatment: m R (baseline + the hazards of the remaining flags) for records in `acute`,
+        m R for the others; R is the product of the relative risks
     weights.OUTCOME : required
-        what an outcome costs, in units of utility, ≥ 0
+        the cost of an outcome, in units of utility, ≥ 0
 
     Attributes
     ----------
@@ -308,11 +309,11 @@ class Scenario:
     means : mapping of feature to one number per level
         The mean of the quantity that was cut into levels (years, for age).
     source : str
-        `ILLUSTRATIVE` if the numbers are from nowhere; empty where nothing is said.
+        `ILLUSTRATIVE` if the numbers are assumed; empty if the file does not say.
     intervals : mapping of dotted key to (low, high)
         The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
     redraws : StatedRedraws or None
-        What else its numbers could be together, in place of what intervals say of each alone.
+        Versions of its numbers, in place of an interval for each.
     actions : tuple of str
         The names of the treatments.
     transient : tuple of str
@@ -355,7 +356,10 @@ class Scenario:
 
     def counted_title(self, name: str) -> str:
         """What is counted of an outcome, in words: deaths, or the title of any other."""
-        return "deaths" if name == DEATH else self.outcome_title(name)
+        if name == DEATH:
+            return "deaths"
+        named = name in self.events or name not in self.space.names or self.space.feature(name).words
+        return self.outcome_title(name) if named else f"cases of {self.outcome_title(name)}"
 
     def one_title(self, name: str) -> str:
         """One of an outcome, in words."""

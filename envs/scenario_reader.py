@@ -378,7 +378,7 @@ def _read_effects(
 def _read_contraindications(
     tables: Sequence[TomlTable], features: Mapping[str, Feature]
 ) -> tuple[dict[str, tuple[Level, ...]], ...]:
-    """The conditions of those who must not get a treatment; none that was not read whole."""
+    """The conditions of patients who must not get a treatment; none that was not read whole."""
     conditions = []
     for table in tables:
         condition = _read_condition(table, features)
@@ -435,7 +435,7 @@ def _redrawn_numbers(scenario: Scenario, text: str) -> dict[str, tuple[float, ..
         if header.count(key) > 1:
             raise ValueError(f"has a column {key} twice")
     if header[:1] != [DRAW] or len(header) < 2:
-        raise ValueError(f"must have a column {DRAW}, and a column for each number that is redrawn")
+        raise ValueError(f"must have a column {DRAW}, and a column for each number that varies")
     if len(rows) < LEAST_REDRAWS:
         raise ValueError(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
     columns: dict[str, list[float]] = {key: [] for key in header[1:]}

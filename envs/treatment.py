@@ -34,7 +34,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     A patient comes, and is treated once or on each of several days. By day, each symptom that is present may clear and
     each that is absent may appear, by the treatment; then the patient may die, the more likely the more is left. In the
     night, symptoms that are absent may appear. The scenario is a file that gives every number; the built-in one,
-    `covid`, is a model with illustrative effects, not medical advice.
+    `covid`, is a model with assumed effects, not medical advice.
 
     ## Action Space
     `Discrete(4)` for `covid`: the treatments of the scenario, in its order.
@@ -58,7 +58,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     ## Starting State
     A patient drawn from the scenario's cohort. `reset(options={"where": {"fever": 1, "age": ["60-79", "80+"]}})` draws
-    one of those with these levels, of whom `policysim.build_course(..., where=...)` knows the exact values, and
+    a patient with these levels (`policysim.build_course(..., where=...)` has the exact values), and
     `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features that are not named have their first
     level.
 
@@ -93,8 +93,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     - `render_mode`: None or `"ansi"`, the patient's chart as text.
     - `inadmissible`: what becomes of a treatment that is not allowed: `"raise"` refuses it, `"first-allowed"` gives the
       first that is allowed in its place.
-    - `compiled`: whether by compiled code, which needs the extra `fast`. By default as soon as that pays, and at once
-      in a process that has it. Nothing that happens depends on it.
+    - `compiled`: whether to use compiled code, which needs the extra `fast`. By default as soon as that saves time, and
+      at once in a process that has it. The results are the same.
 
     A reset with a seed takes one number of `np_random`; all that happens comes from that, and from how many resets and
     steps there have been.
@@ -179,12 +179,12 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         return np.asarray(self._patients.allowed()[0], dtype=np.bool_)
 
     def _information(self, came: Sequence[bool]) -> dict[str, Any]:
-        """What is told of a day, by what came of the outcomes."""
+        """The information about a day, with its outcomes."""
         outcomes = self._nothing.copy()
         for name in compress(self._nothing, came):
             outcomes[name] = True
-        told: dict[str, Any] = {"day": self._days, "outcome": outcomes}
-        return told | {"action_mask": self._patients.allowed()[0]} if self.ward.forbids else told
+        info: dict[str, Any] = {"day": self._days, "outcome": outcomes}
+        return info | {"action_mask": self._patients.allowed()[0]} if self.ward.forbids else info
 
     def _record(self) -> CodeArray:
         """Level codes of the patient, (1, n_features)."""

@@ -266,9 +266,9 @@ class ResponseModel:
         refused = [forbidden(self.scenario, action) for action in self.scenario.actions]
         return ~self._table(refused) if any(mask.any() for mask in refused) else None
 
-    def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
+    def outcome_probabilities(self, records: ArrayLike | Lookup) -> FloatArray:
         """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""
-        at = Lookup(self._space.codes(records))
+        at = records if isinstance(records, Lookup) else Lookup(self._space.codes(records))
         table = np.empty((len(at.codes), len(self._actions), len(self.scenario.outcomes)))
         for action in self._actions:
             left = [at.of(grid) for grid in self.presence[action]]

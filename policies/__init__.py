@@ -1,6 +1,6 @@
-"""The private choice: utilities in, action probabilities out, and everything that the choice reveals.
+"""The private draw: utilities in, action probabilities out, and everything that the draw reveals.
 
-adjacency      who must be hard to tell from whom, over all records or a list of them
+adjacency      which records must be hard to tell apart, over all records or a list of them
 sensitivity    how far utilities can move between neighbours, exactly
 privacy_loss   what a table of action probabilities reveals, exactly: its loss, and to somebody who guesses
 problem        DecisionProblem: utilities, prior, adjacency, records; results kept for each problem
@@ -20,7 +20,7 @@ randomized_response  randomised response on the decision, or on the record and t
 optimal/       the limit: the private policy of highest value, its parts and its proof
 proof          what makes a proof that no private policy can, decided in rational numbers
 catalogue      the policies by name, what each is and whom to cite for it (descriptions.toml)
-selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
+selection      a private selection from one score per candidate; selection_release: the draw in whole numbers
 discrete_laplace   noise for counts, in whole numbers, drawn exactly
 local/         randomised response on each person's value: channels, reports, estimation
 accounting     what several uses cost together; eta of a policy, which says how its uses add up

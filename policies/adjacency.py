@@ -210,7 +210,7 @@ def largest_difference(column: FloatArray, adjacency: Adjacency) -> Difference:
     column : array, (n_records,)
         May hold -inf (the logarithm of a probability of 0): -inf against -inf counts as no difference.
     adjacency : Adjacency
-        Who is a neighbour of whom.
+        Which records are neighbours.
 
     Returns
     -------

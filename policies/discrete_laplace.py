@@ -7,7 +7,7 @@ under "add-or-remove-one" rate epsilon.
 
 No floating-point number lies between the random whole numbers and the noise: every coin is a comparison of whole
 numbers, so the distribution is the stated one and not a rounded one. How long a draw takes depends on the noise that it
-finds: whoever can time single draws must be kept from the machine.
+finds: a person who can time single draws must be kept from the machine.
 
 References
 ----------

@@ -62,8 +62,8 @@ class FittedPolicy(Frozen):
         p(a|x), read-only, column-major; 0 at actions that a record does not allow.
     epsilon_spent : float
         The exact privacy loss of one draw under the problem's adjacency (`policies.privacy_loss`); inf where a
-        treatment rules a record out. It protects the patient for whom a treatment is drawn from whoever sees that
-        treatment. It does not cover the patients whom utilities and prior were fitted to.
+        treatment rules a record out. It protects the treated patient from an observer who sees the treatment. It
+        does not cover the patients to whom utilities and prior were fitted.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class FittedPolicy(Frozen):
         features = "the hidden features"
         if isinstance(adjacency, Sensitive) and len(names) == len(adjacency.shape):
             features = ", ".join(names[axis] for axis in adjacency.axes)
-        hidden = HIDDEN.get(adjacency.name, "what tells neighbours apart").format(features)
+        hidden = HIDDEN.get(adjacency.name, "the difference between neighbours").format(features)
         return {
             "hidden": f"{hidden} (adjacency {adjacency.name})",
             "from": OBSERVER,

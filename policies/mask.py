@@ -1,6 +1,6 @@
 """Which actions a record allows: the checks of such a mask, and the records that allow the same.
 
-A mask must be public. Under epsilon-privacy whoever is a neighbour of somebody who gets an action with probability q
+A mask must be public. Under epsilon-privacy, if a record gets an action with probability q, a neighbour
 gets it with probability at least e^-epsilon q: so if neighbours did not allow the same actions, what some of them may
 get could be given to none of them.
 """

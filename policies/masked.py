@@ -23,8 +23,8 @@ class MaskedProblem:
 
     Any two records of one public class are hidden among each other; without classes, any two records are. Of two
     records of different classes nothing is claimed: who sees the action knows the class anyway. An action that a record
-    does not allow has probability 0, whatever the policy. So records of one public class that do not allow the same
-    actions can be told apart by the action, except where nobody gets what only some allow. Every policy decides within
+    does not allow has probability 0, whatever the policy. So the action identifies records of one public class that do
+    not allow the same actions, except where nobody gets what only some allow. Every policy decides within
     each class of records that share what is public of them and allow the same, as if these were all records there are.
 
     Attributes
@@ -145,7 +145,7 @@ def masked_problem(
 
     Examples
     --------
-    The third record does not allow the second action, and is told apart by it:
+    The third record does not allow the second action, so that action excludes it:
 
     >>> from policies.randomized_response import RandomizedResponse
     >>> utilities, prior = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), np.full(3, 1 / 3)

@@ -121,17 +121,18 @@ class GuessRate:
             ("neighbour", str(self.witness.neighbour)),
             ("actions that speak for the record", ", ".join(map(str, self.actions))),
         ]
-        return html_table("exact guess rate", rows)
+        return html_table("how often two records are told apart, exactly", rows)
 
 
 def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
-    """Exact guess rate of a policy given as a table: (1 + the largest total variation between neighbours) / 2.
+    """How often an observer tells two records apart by an action: (1 + the largest total variation of neighbours) / 2.
 
-    Whoever sees an action, and must say which of two equally likely neighbours x and x' it was chosen for, does best to
-    name the one that makes it likelier, and is then right (1 + TV(x, x')) / 2 of the time, where TV is the total
-    variation, the largest difference of p(A|x) over sets A of actions. A policy with privacy loss epsilon has a rate of
-    at most e^epsilon / (1 + e^epsilon), and mostly a lower one. The converse does not hold: a rate of little more than
-    1/2 can go with an infinite privacy loss. Nor does the rate of several actions follow from the rate of each.
+    An observer sees an action, and guesses for which of two equally likely neighbours x and x' it was chosen. The best
+    guess is the record that makes the action likelier. It is right (1 + TV(x, x')) / 2 of the time, where TV is the
+    total variation, the largest difference of p(A|x) over sets A of actions. A policy with privacy loss epsilon has a
+    rate of at most e^epsilon / (1 + e^epsilon), 0.731 at epsilon = 1, and mostly a lower one. The converse does not
+    hold: a rate of little more than 1/2 can go with an infinite privacy loss. Nor does the rate of several actions
+    follow from the rate of each.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def guess_rate_within(probabilities: FloatArray, adjacency: Adjacency, epsilon: 
     of_splits = n_records * len(partitions) * (2 ** (n_actions - 1) - 1)
     if min(of_pairs, of_splits) > MOST_STEPS:
         raise NotApplicableError(
-            f"the guess rate of {n_actions} actions for {n_records:,} records takes too long: both the splits of the "
+            f"guess_rate of {n_actions} actions for {n_records:,} records takes too long: both the splits of the "
             "actions and the pairs of neighbours are too many."
         )
     if of_pairs < of_splits:

@@ -46,7 +46,7 @@ class PrivateModel(Policy):
     name : str
         In tables and figures.
     model : what `policies.model_scores.scorer_of` takes
-        Public: it must not depend on the patients who are treated. Those whom it was fitted to are not protected.
+        Public: it must not depend on the treated patients. It does not protect the patients to whom it was fitted.
     mechanism : Policy
         One of `FOR_MODELS`, with its floors and sharpness in the order of the model's columns; its epsilon is replaced.
     floors_of : DecisionProblem, optional
@@ -159,7 +159,7 @@ class PrivateModel(Policy):
         mask = admissible_mask(admissible, scores.shape)
         if mask is not None and not self.mask_public:
             raise ValueError(
-                "an action that only some observations allow tells them apart, at an infinite privacy loss: declare "
+                "an action that only some observations allow identifies them, at an infinite privacy loss: declare "
                 "mask_public=True if it is public which actions are possible."
             )
         return np.ascontiguousarray(np.exp(self._log_table(scores, mask)))

@@ -1,4 +1,4 @@
-"""DecisionProblem: everything that a private choice depends on, as arrays; names and groups of its records.
+"""DecisionProblem: everything that a private draw depends on, as arrays; names and groups of its records.
 
 Results that are computed once for each problem and forgotten with it.
 """
@@ -270,7 +270,7 @@ class DecisionProblem(Frozen):
     def for_all(self, table: FloatArray) -> FloatArray:
         """The expectation of a table, (n_records, n_actions), if everyone gets the same action, (n_actions,).
 
-        Who does not allow it gets the best action for all of those who allow the same.
+        Records that do not allow it get the best action for all records that allow the same.
         """
         if self.admissible is None:
             return np.asarray(self.prior @ table)
@@ -285,7 +285,7 @@ class DecisionProblem(Frozen):
 
     @cached_property
     def best_fixed_actions(self) -> IntArray:
-        """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
+        """The action that is best for all records that allow the same, (n_records,): one where all allow all."""
         if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
         return read_only(np.full(self.n_records, self.best_fixed_action))

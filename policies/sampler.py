@@ -17,11 +17,11 @@ whose privacy loss is epsilon is drawn from with a loss of at most epsilon + 2 r
 of r, computed from the weights of this table. With p_min the smallest probability > 0, and each row summing to 1 up to
 s, r is at most x / (1 - x) with x = max(2^-64 / p_min, k (s + (k - 1) 2^-63) / (1 - s)) if p_min >= 2^-63: 6e-14 for
 p_min = 1e-6 and rows that sum to 1 up to rounding. A smaller p_min is drawn with 2^-63 instead, and r is
-log(2^-63 / p_min), which is finite; whoever rather allows for a delta may count such actions as 2^-63 each.
+log(2^-63 / p_min), which is finite; a user who prefers a delta may count such actions as 2^-63 each.
 
 This is about words that are uniform and independent. Here they are pseudo-random: word i of a 64-bit key is made from
 key and i alone (`draw_rows`), so that the choice of patient i is the same however patients are divided
-among calls, threads and machines. Whoever knows some choices may find the key, and with it all others.
+among calls, threads and machines. A person who knows some choices may find the key, and with it all others.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ LEAST_SHARE = 1 << 18
 class Sampler:
     """Draw actions from the rows of one table: hundreds of millions a second, the same draws on any machine.
 
-    For simulation, and not for a release: its randomness is pseudo-random, and known to whoever has the seed.
+    For simulation, and not for a release: its randomness is pseudo-random, and known to a person who has the seed.
 
     Parameters
     ----------

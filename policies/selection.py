@@ -1,4 +1,4 @@
-"""A private choice of one candidate, from a score for each: the central model."""
+"""A private selection of one candidate, from a score for each: the central model."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def select(
 
 @dataclass(frozen=True, eq=False)
 class Selection(Frozen):
-    """A private choice among candidates, made by `select`.
+    """A private selection among candidates, made by `select`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A private choice in whole numbers: nothing is rounded after the privacy is proved, and no step depends on a score.
+"""A private selection in whole numbers: nothing is rounded after the privacy is proved, and no step depends on a score.
 
 **Grid.** Scores are rounded down to multiples of sensitivity / K, their *places*. What is rounded is the score itself
 where it is given exactly: a whole number, a Fraction or a Decimal of any size. A float may be off by rounding, and is
@@ -36,7 +36,7 @@ early, gaps and weights carry a leading bit that keeps their length the same, an
 (the order of permute-and-flip) have public bounds. This is as far as Python goes. What is not constant: reading scores
 into places, which `places_on_grid` does before the draw and whose time depends on how long the numbers are written;
 and what lies below a step, such as the processor's caches, where a comparison of two numbers of one length may end some
-nanoseconds sooner. Whoever can time that must be kept from the machine.
+nanoseconds sooner. A person who can time that must be kept from the machine.
 """
 
 from __future__ import annotations

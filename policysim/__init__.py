@@ -1,6 +1,6 @@
 """policysim: what does choosing treatments privately cost the patients?
 
-A row imports only rows above it; `envs` (the patients) and `policies` (the private choice) are above all.
+A row imports only rows above it; `envs` (the patients) and `policies` (the private draw) are above all.
 
 question   the protocol: question, answer, progress; words
 utility    from outcomes and their weights to u(x, a)
@@ -9,7 +9,7 @@ figures    from a table to a figure
 sklearn    a private classifier for scikit-learn
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
-release    what leaves the house: a treatment for each patient, privatised columns, a private choice from counts
+release    what leaves the house: a treatment for each patient, privatised columns, a private selection from counts
 course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
@@ -26,12 +26,17 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
+import policysim.report  # noqa: F401 - the package: loaded later, it would take the name of the function below
 from policysim.study.registration import refuse_others, register
+
+# The package of this name is there before the function `report` below: loaded later, it would take the name from it.
+import_module("policysim.report")
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from numpy.typing import ArrayLike
 
     from envs.scenario_reader import load_scenario
     from policies import local
@@ -59,10 +64,10 @@ if TYPE_CHECKING:
     from policysim.decision.frontier import frontier
     from policysim.decision.publishing import ways_to_publish
     from policysim.logs.read_log import read_log
-    from policysim.output.report import Report
     from policysim.progress import Progress
     from policysim.release.decide import decide
     from policysim.release.ledger import Ledger
+    from policysim.report.report import Report
     from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
@@ -199,8 +204,8 @@ def compare(
         What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
-        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; best-fixed,
+        exponential, exponential-fitted, randomized-response, the optimum and, if an outcome leads, optimal-safe by
         default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
@@ -221,23 +226,23 @@ def compare(
         Of one decision, one row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per
         patient of the group, under the prior; V is the expected utility.
 
-        - `policy`, `epsilon`, `group`, `level`: what the row is about
+        - `policy`, `epsilon`, `group`, `level`: the keys of the row
         - `share`: probability of the group
         - `value`: V
         - `loss`: V(greedy) - V
         - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
         - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
-          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
-          still, but pages and screens do not print it (`policysim.study.gain.Gain`)
+          is 0 but for the rounding of sums. If it is small beside the loss of equal odds, pages and screens do not
+          print it (`policysim.study.gain.Gain`)
         - `best_action_rate`: probability of the best action
         - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
           and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
         - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
           what is best for everyone
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
-        - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
-          policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
-          no promise in its place: it says nothing of several treatments. NaN where it takes too long to compute
+        - `guess_rate`: how often an observer tells two equally likely neighbours apart, at most, under this policy
+          (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
+          no promise in its place: it does not cover several treatments. NaN where it takes too long to compute
         - `guarantee`: the privacy loss that the policy claims not to exceed
         - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
         - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
@@ -253,8 +258,8 @@ def compare(
           if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
         - `benefit_kept`, `extra_*`: are against the best constant action, the same on all days (and for all who allow
           the same, if that never changes); NaN where no constant action is admissible everywhere and has a value
-        - `epsilon_spent`: the largest exact privacy loss of one decision; infinite where states that allow different
-          actions are told apart by them, unless the mask is public
+        - `epsilon_spent`: the largest exact privacy loss of one decision; infinite if states allow different
+          actions and the mask is not public
         - `total_epsilon`: the total as asked for; else the sum of the exact losses of all days, which the whole course
           never exceeds (basic composition, which holds for states that depend on earlier actions); without a horizon
           inf, or 0
@@ -305,28 +310,39 @@ def report(
     of: DecisionProblem | Study | str | Path,
     *,
     epsilons: Sequence[float] | float | None = None,
-    policies: Sequence[str | Policy | FittedPolicy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | Mapping[str, ArrayLike] | None = None,
+    horizon: int | None = None,
+    total_epsilons: Sequence[float] | float | None = None,
+    delta: float = 0.0,
 ) -> Report:
-    """Compare policies, and find out what else a report says: beliefs of an observer, who loses, utility against harm.
+    """Report on a problem or a study: what privacy costs, who is harmed, and what an observer learns.
+
+    The same as `policysim compare`. On a terminal and in a notebook it shows its progress after two seconds.
 
     Parameters
     ----------
     of : DecisionProblem, Study, str or Path
         A problem of one's own, or a study of a scenario, a cohort or a log: loaded, by its built-in name, or by the
-        path of its file. Of a study this is the answer of `policysim compare`.
+        path of its file.
     epsilons : sequence of float or float, optional
-        Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
-        epsilon, or at 1, or at what is nearest to it.
-    policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or for a problem policies whose epsilon is replaced; the study's, or those of
-        `compare`, by default.
+        Values >= 0; the study's, or 24 from 0.05 to 20, by default. The printed table is about the study's epsilon, or
+        about 1, or about the nearest to it.
+    policies : sequence of str, Policy or FittedPolicy, or mapping of str to array, optional
+        Names from the catalogue; for a problem also policies whose epsilon is replaced, and tables of probabilities of
+        one's own by their titles. Each has a column. The study's, or those of `compare`, by default.
+    horizon : int, optional
+        Treat over so many days; of the study of a scenario.
+    total_epsilons : sequence of float or float, optional
+        With `horizon`: what all days may reveal together; 1, 2, 5 and 10 by default.
+    delta : float, optional
+        With `horizon`: of (epsilon, delta)-privacy.
 
     Returns
     -------
     Report
-        `.tables`, by name, such as "comparison", "options" and "beliefs"; and `.figures`, by name, such as "frontier".
-        Printed, it is a screen; of one decision and of a log that is the table of options. `.save(folder)` writes a
-        page, the tables and the figures.
+        Printed, it is the screen of `policysim compare`. `.findings` has all numbers of the screen, `.tables` those of
+        the files by name, such as "options" and "comparison", and `.figures` the figures, such as "frontier".
+        `.save(folder)` writes a page, the tables and the figures.
 
     Raises
     ------
@@ -339,37 +355,54 @@ def report(
     >>> from policies import AnyRecord, DecisionProblem
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
     >>> found = report(problem, epsilons=[0.5, 1.0], policies=["exponential"])
-    >>> found.tables["method"].query("row == 'sensitivity'")["value"].item()
-    1.0
+    >>> found.findings.options["epsilon"].unique().tolist()
+    [0.5, 1.0]
     """
-    from pathlib import Path  # noqa: PLC0415 - as all public names, when it is first used
+    from dataclasses import replace  # noqa: PLC0415 - as all public names, when it is first used
+    from pathlib import Path  # noqa: PLC0415
 
     from policies.problem import DecisionProblem  # noqa: PLC0415
-    from policysim.output.report import Report  # noqa: PLC0415
-    from policysim.progress import SILENT  # noqa: PLC0415
-
-    values = [epsilons] if isinstance(epsilons, int | float) else epsilons
-    if isinstance(of, DecisionProblem):
-        from policysim.decision.decision_question import answer_of_problem  # noqa: PLC0415
-
-        return Report(answer_of_problem(of, epsilons=values, policies=policies))
-    from policysim.study.declared import LoggedStudy, Study  # noqa: PLC0415
+    from policysim.cli.kinds import arguments_of_python, report_of_study  # noqa: PLC0415
+    from policysim.decision.report import report as report_decision  # noqa: PLC0415
+    from policysim.files.terminal import progress_bar  # noqa: PLC0415
+    from policysim.study.declared import Study  # noqa: PLC0415
     from policysim.study.study_reader import load_study  # noqa: PLC0415
 
+    values = [epsilons] if isinstance(epsilons, int | float) else epsilons
+    totals = [total_epsilons] if isinstance(total_epsilons, int | float) else total_epsilons
+    if horizon is None and (totals is not None or delta != 0):
+        raise ValueError("total_epsilons and delta go with a horizon, such as horizon=14.")
+    if isinstance(of, DecisionProblem):
+        if horizon is not None:
+            raise ValueError("a horizon goes with the study of a scenario: a DecisionProblem is one decision.")
+        with progress_bar() as progress:
+            return report_decision(of, policies=policies, epsilons=values, progress=progress)
     if not isinstance(of, Study | str | Path):
         raise ValueError(f"report takes a DecisionProblem, a study, its name or the path of its file, got {of!r}.")
-    study = of if isinstance(of, Study) else load_study(str(of))
-    for policy in () if policies is None else policies:
-        if not isinstance(policy, str):
-            raise ValueError(f"policies of a study are names from the catalogue, got {policy!r}.")
-    asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
-    if isinstance(study, LoggedStudy):
-        from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
-
-        return Report(TrialQuestion.of(study, asked).answer(SILENT))
-    from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
-
-    return Report(DecisionQuestion.of(study, asked).answer(SILENT))
+    if policies is not None and len(policies) == 0:
+        raise ValueError("policies must not be empty.")
+    names = []
+    for name in policies or ():
+        if not isinstance(name, str) or isinstance(policies, Mapping):
+            raise ValueError(f"policies of a study are names from the catalogue, got {name!r}.")
+        names.append(name)
+    study = of if isinstance(of, Study) else load_study(of)
+    with progress_bar() as progress:
+        found = report_of_study(
+            study,
+            policies=names or None,
+            epsilons=values,
+            horizon=horizon,
+            total_epsilons=totals,
+            delta=delta,
+            progress=progress,
+        )
+    if isinstance(of, Study):
+        return found
+    arguments = arguments_of_python(
+        str(of), policies=names, epsilons=values, horizon=horizon, total_epsilons=totals, delta=delta
+    )
+    return replace(found, arguments=arguments)
 
 
 def smallest_epsilon(
@@ -387,7 +420,7 @@ def smallest_epsilon(
     Parameters
     ----------
     problem : DecisionProblem or Process
-        What is to be decided, once or day by day.
+        One decision, or decisions day by day.
     policy : str or Policy
         A name from the catalogue, or a policy whose epsilon is replaced.
     max_loss : float, optional
@@ -395,11 +428,11 @@ def smallest_epsilon(
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
     max_extra_lead : float, optional
-        The most of the outcome that leads (`DecisionProblem.lead`), such as deaths, per patient beyond that of the
-        treatment for all that is best by utility (of a process: on all days).
+        The most of the leading outcome (`DecisionProblem.lead`), such as deaths, per patient beyond the best treatment
+        for everyone by utility (for a process: on all days).
     at_most : mapping of str to float or "one for all", optional
-        Of a DecisionProblem: the most of an outcome that is expected per patient; "one for all" is what the best single
-        action for all leads to. At least one of the four is required, and all that are given must be met.
+        For a DecisionProblem: the most of an outcome per patient, on average; "one for all" is as much as under the
+        best single action for everyone. At least one of the four is required, and all that are given must be met.
 
     Returns
     -------

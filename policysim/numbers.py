@@ -1,7 +1,7 @@
 """How a number becomes text, plain and in HTML: for screens, pages, figures, files and the script of a page.
 
 Numbers have no more digits than the inputs support, which is two; bounds are rounded so that they claim less. Tables
-are written with `written` and `to_csv`. Whoever prints a number prints it by a function of this module.
+are written with `written` and `to_csv`. Every printed number is formatted by a function of this module.
 """
 
 from __future__ import annotations
@@ -384,8 +384,19 @@ def rounded_weight(weight: float) -> str:
 
 
 def right(rate: float) -> str:
-    """How many of 100 guesses are right at most, always to a tenth; – for NaN."""
-    return "–" if math.isnan(rate) else f"{_cut(_shortest(steady(100 * rate)), 1):f}"
+    """How often of 100 two patients are told apart, to a tenth; – for NaN."""
+    return "–" if math.isnan(rate) else f"{steady(100 * rate):.1f}"
+
+
+def share(part: float) -> str:
+    r"""A share in per cent with two digits, for small ones, too.
+
+    Examples
+    --------
+    >>> share(0.1), share(0.00047)
+    ('10\xa0%', '0.047\xa0%')
+    """
+    return f"{rounded(100 * part)}\u00a0%"
 
 
 def kept(share: float) -> str:

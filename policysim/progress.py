@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Told by whoever works: first what to expect, then every step.
+    """Counts steps: first how many to expect, then each.
 
     Work knows its own size only: it calls `expect` before it begins and `advance` on the way, so that nobody has to
     count the steps of somebody else's work beforehand. A step is whatever takes about as long as others of its kind.

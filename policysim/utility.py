@@ -3,8 +3,8 @@
     u(x, a) = - sum over outcomes of weight * E[outcome | x, a] - cost(x, a)
 
 The same for the model of a scenario, whose outcomes are probabilities; for a table of one's own, whose outcomes are
-means per patient; and for what happened to a patient, as the environments pay it. The sensitivity and the range of u
-over neighbours are `DecisionProblem.sensitivity` (`policies.sensitivity`).
+means per patient; and for what happened to a patient, as environments use it for rewards. The sensitivity and the
+range of u over neighbours are `DecisionProblem.sensitivity` (`policies.sensitivity`).
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
-# In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
+# In tables: all patients; and in the place of a policy's name, the schedule for all, one private draw of a schedule,
 # reactions within a tree of courses, and the bounds of the limit.
 ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE = "all", "best-schedule", "plan-once", "plan-tree"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # The ways to publish treatments.
 NOTHING, NOISY_TABLE, NOISY_VALUES, TRUEST = "nothing", "noisy table", "noisy values", "noisy values, most true"
-PRIVATE_CHOICE, PRIVATE_RECORD, ONE_FOR_ALL, AS_IT_IS = "private choice", "private record", "one for all", "as it is"
+PRIVATE_DRAW, PRIVATE_RECORD, SAME, AS_IT_IS = "private draw", "private record", "the same for everyone", "as it is"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6
 # The benefit kept that tables and headlines ask for.
@@ -35,16 +35,16 @@ def in_a_row(names: Sequence[str], last: str) -> str:
     >>> in_a_row(["age", "sex", "asthma"], "and")
     'age, sex and asthma'
     """
-    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def unused(features: Iterable[str] = ("what is hidden",)) -> str:
-    """Of hidden features, by default of all, that tell no treatments apart: that nothing is said about their price."""
+    """A sentence on hidden features, by default all, without effect on the choice: the model has no price for them."""
     names = [name.replace("_", " ") for name in features]
     it = "it" if len(names) == 1 else "them"
     return (
-        f"The model does not use {in_a_row(names, 'or')} to tell treatments apart, so nothing can be said about what "
-        f"hiding {it} costs."
+        f"Under this model no choice of a treatment depends on {in_a_row(names, 'or')}, so it has no price for hiding "
+        f"{it}."
     )
 
 
@@ -75,6 +75,9 @@ def attains(kept: float, most: float) -> bool:
 
 # Exact planning keeps the Q-values of every day: more days than a year are surely a mistake.
 MOST_DAYS = 366
+
+# Better in so many versions of the model is better, in so few is worse; between them the model cannot show it.
+SURE, UNLIKELY = 0.9, 0.1
 
 # Characters of a line: as many as the terminal has, within these; the most where there is none.
 NARROWEST, WIDEST = 40, 100

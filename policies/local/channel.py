@@ -152,7 +152,7 @@ WORDS = 1 << 16
 def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator) -> Reports:
     """One report for each value, for simulation; call it on one chunk after another where there are many.
 
-    Whoever knows the seed can undo it. `policysim privatize` makes a release of a file, and
+    A person who knows the seed can undo it. `policysim privatize` makes a release of a file, and
     `policysim.release.exact.response_draw` one of values.
 
     Parameters

@@ -20,8 +20,8 @@ from policies.local.channel import Channel, Reports, at_least, probability
 class TwoCoin(Channel):
     """Heads of the first coin: the truth. Tails: whatever the second coin says.
 
-    The loss is log(1 + first / ((1 - first) min(second, 1 - second))): ln 3 for fair coins, 0 if the truth is never
-    told, infinite if a report can be a confession (first = 1, or a second coin that always falls on the same side).
+    The loss is log(1 + first / ((1 - first) min(second, 1 - second))): ln 3 for fair coins, 0 if no report is
+    true, infinite if a report can be a confession (first = 1, or a second coin that always falls on the same side).
     With r the rate of reports 1, the share of ones is (r - (1 - first) second) / first: 2 r - 1/2 for fair coins.
 
     Parameters
@@ -61,16 +61,16 @@ class TwoCoin(Channel):
         object.__setattr__(self, "first", probability(self.first, "first"))
         object.__setattr__(self, "second", probability(self.second, "second"))
         least = (1 - self.first) * min(self.second, 1 - self.second)
-        told = math.inf if least == 0 else float(np.log1p(self.first / least))
-        object.__setattr__(self, "epsilon", told if self.first > 0 else 0.0)
+        loss = math.inf if least == 0 else float(np.log1p(self.first / least))
+        object.__setattr__(self, "epsilon", loss if self.first > 0 else 0.0)
 
     @classmethod
     def truth_or_opposite(cls, first: float = 0.5, second: float = 0.5) -> TwoCoin:
         """The variant in which tails of the second coin asks for the opposite of the truth.
 
-        Heads of the first coin: the truth; tails: heads of the second the truth, tails the opposite. The truth is told
-        with probability t = first + (1 - first) second whatever it is, as by a first coin of bias 2 t - 1 and a fair
-        second one. With fair coins the two ways to answer are the same channel.
+        Heads of the first coin: the truth; tails: heads of the second the truth, tails the opposite. A report is
+        true with probability t = first + (1 - first) second whatever it is, as by a first coin of bias 2 t - 1 and a
+        fair second one. With fair coins the two ways to answer are the same channel.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class TwoCoin(Channel):
         # 2 t - 1, of terms that are exact for coins such as 1/2, 1/4, ...
         bias = first - (1 - first) * (1 - 2 * second)
         if bias < 0:
-            raise ValueError(f"the truth must be told at least half the time, got first={first!r}, second={second!r}.")
+            raise ValueError(f"reports must be true at least half the time, got first={first!r}, second={second!r}.")
         return cls(bias, 0.5)
 
     @property
@@ -184,7 +184,7 @@ class KAry(Channel):
 
     @property
     def truth(self) -> float:
-        """p, the probability to tell the truth."""
+        """p, the probability of a true report."""
         return 1 / (1 + (self.n_values - 1) * math.exp(-self.epsilon))
 
     @property

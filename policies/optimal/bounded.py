@@ -75,8 +75,8 @@ def bounded_optimum(
     epsilon : float
         >= 0; at inf, the best policy of all within the bounds.
     at_most : mapping of str to float or "one for all", optional
-        The largest expected value per patient of outcomes of the problem; "one for all" is that of giving everybody
-        the action that is best for all.
+        The largest expected value per patient of outcomes of the problem; "one for all" is the value of giving
+        everybody the action that is best for all.
     capacity : mapping of str to float, optional
         The largest share of patients who may get an action, in [0, 1].
 

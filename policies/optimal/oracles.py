@@ -32,7 +32,7 @@ _MOST_ROWS = 1 << 12
 
 
 def hiding_of(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...]:
-    """Who must be hard to tell apart, as a policy at this epsilon sees it.
+    """Which records must be hard to tell apart, as a policy at this epsilon sees it.
 
     At epsilon = inf nobody has to be, and the order of a record's own actions decides; at 0, under one-feature, every
     record can be reached from every other one: both are solved as if all records were neighbours.

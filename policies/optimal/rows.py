@@ -419,7 +419,7 @@ class Joint(Oracle):
     sides : sequence of Side
     n_rows, n_actions : int
     only : array of int, (n_records,)
-        The action of those who have no choice.
+        The action of records without a choice.
     """
 
     sides: Sequence[Side]

@@ -1,14 +1,12 @@
-"""`policysim compare`: policies over ε; which question a study and its options ask."""
+"""`policysim compare`: policies over ε; one decision, days or a log by the study and its options."""
 
 from __future__ import annotations
 
 import argparse
-import shlex
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysim.cli.kinds import DAYS, arguments_again, kind_of, refuse_other_kinds, report_of_study
 from policysim.cli.options import (
     Commands,
     add_bounds,
@@ -25,21 +23,23 @@ from policysim.cli.options import (
     number,
     whole,
 )
-from policysim.words import MOST_DAYS
+from policysim.words import MOST_DAYS, PLAN_ONCE, PLAN_TREE
 
 if TYPE_CHECKING:
-    from policysim.output.deliver import FigureFiles
-    from policysim.question.protocol import StudyQuestion
+    from concurrent.futures import Executor
+
+    from policysim.progress import Progress
+    from policysim.report.folder import FigureFiles
+    from policysim.report.report import Report
+    from policysim.study.declared import Study
 
 # A number of days.
 horizon = whole(1, MOST_DAYS)
-# Options that have another name in a manifest.
-RENAMED = {"epsilon": "epsilons", "policy": "policies", "total_epsilon": "total_epsilons"}
 
 
 def formats(text: str) -> tuple[str, ...]:
     """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
-    from policysim.output.deliver import FORMATS
+    from policysim.report.folder import FORMATS
 
     asked = [part.strip() for part in text.split(",")]
     for name in asked:
@@ -54,12 +54,14 @@ def add(commands: Commands) -> None:
         "compare",
         help="compare policies over ε; prints a screen and writes a report",
         description="Compare policies over ε: print one screen and write a table, figures and a report. Numbers are "
-        "exact for a scenario and have intervals for a log.",
+        "exact for a scenario, and have 95 % intervals for a log.",
     )
     add_study(parser)
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
-    add_bounds(parser, "what optimal-safe keeps, in place of the study's: the most of an outcome expected per patient")
+    add_bounds(
+        parser, "the bounds of optimal-safe, in place of the study's: the most of an outcome per patient, on average"
+    )
     parser.add_argument(
         "--by",
         type=names,
@@ -75,18 +77,20 @@ def add(commands: Commands) -> None:
         "--figure-size",
         choices=("page", "column", "slide"),
         metavar="NAME",
-        help="page, column or slide: what the figures are sized for",
+        help="the size of figures: page, column or slide",
     )
     parser.add_argument(
         "--figures",
         type=names,
         metavar="NAME,NAME",
-        help="which figures are drawn and written, such as frontier (default: all)",
+        help="the figures to draw and write, such as frontier (default: all)",
     )
     parser.add_argument(
-        "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
+        "--price-list", action="store_true", help="also print the least cost of hiding each single feature"
     )
-    parser.add_argument("--full", action="store_true", help="also print the tables behind the screen")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--full", action="store_true", help="also print the tables behind the screen")
+    length.add_argument("--brief", action="store_true", help="print the title and the labelled lines alone")
     add_workers(parser)
     parser.add_argument(
         "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
@@ -106,117 +110,75 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--length-public",
         action="store_true",
-        help="with --horizon: the end of a stay is public, and need not be hidden",
+        help="with --horizon: the end of a stay is public, not hidden",
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask, answer, print and write."""
+    """Compare, write the report and print its screen."""
     from dataclasses import replace
 
-    from policysim.errors import UsageError
-    from policysim.output.deliver import DEFAULT, FigureFiles, deliver
-    from policysim.output.manifest import KEYS
-    from policysim.question.protocol import refuse
-    from policysim.study.cells import words_of
-    from policysim.study.study_reader import study_path
-
-    given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}
-    # By identity: 0 is a value, and equal to False.
-    options = {key: given[key] for key in KEYS if given.get(key) is not None and given[key] is not False}
-    kind, study = kind_and_study(study_path(chosen.study), options)
-    refuse(kind, vars(chosen), study.name)
-    if chosen.at_most:
-        options["at_most"] = chosen_bounds(chosen, study)
-    if asks_to_count(chosen):
-        options["counted"] = True
-    with as_usage():
-        question: Any = kind.of(study, options)
-    size, drawn = chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
-    # Before anything is computed: what cannot be drawn of this study is found out when it is.
-    known = [figure.name for figure in words_of(kind.kind).figures]
-    for name in drawn:
-        if name not in known:
-            raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
-    wanted = FigureFiles(chosen.format or DEFAULT.formats, size, drawn)
-    command = command_line(chosen.study, options, wanted)
-    with chosen_executor(chosen) as executor:
-        if executor:
-            # No option of a manifest: what counts changes no number.
-            question = replace(question, executor=executor)
-        return deliver(
-            question,
-            command=command,
-            given=list(options),
-            out=chosen.out,
-            wanted=wanted,
-            as_json=chosen.json,
-            full=chosen.full,
-        )
-
-
-def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:
-    """Which question is asked, over days, of a log, or of a scenario; and its study.
-
-    The modules of each kind are only imported for it.
-
-    Parameters
-    ----------
-    path : Path
-        The study's file.
-    options : mapping
-        By the names of a manifest.
-    name : str, optional
-        What the study is called, if not as its file.
-    """
-    from policysim.study.declared import LoggedStudy
+    from policysim.files.terminal import progress_bar
+    from policysim.files.whole_files import check_writable
+    from policysim.report.folder import REPORTS, folder_files, print_report, write_report
     from policysim.study.study_reader import load_study
 
-    study = load_study(path, name)
-    if "horizon" in options:
-        from policysim.course.course_question import CourseQuestion
-
-        return CourseQuestion, study
-    if "demands" in options:
-        from policysim.decision.choice_question import ChoiceQuestion
-
-        return ChoiceQuestion, study
-    if isinstance(study, LoggedStudy):
-        from policysim.trials.trial_question import TrialQuestion
-
-        return TrialQuestion, study
-    from policysim.decision.decision_question import DecisionQuestion
-
-    return DecisionQuestion, study
+    study, wanted = as_asked(load_study(chosen.study), chosen), figure_files(chosen)
+    days = "" if chosen.horizon is None else f"-{chosen.horizon}-days"
+    folder_path = chosen.out or REPORTS / f"{study.name}{days}"
+    # Before anything is computed.
+    check_writable(folder_path)
+    with chosen_executor(chosen) as executor, progress_bar() as progress:
+        report = report_of(chosen, study, progress, executor)
+        report = replace(report, arguments=arguments_again(chosen))
+        files = folder_files(report, wanted, folder_path, progress)
+    write_report(folder_path, report, files)
+    print_report(report, files, folder_path, as_json=chosen.json, full=chosen.full, brief=chosen.brief)
+    return report.exit_code
 
 
-def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles, verb: str = "compare") -> str:
-    """What asks this on a command line in any folder, for people: own studies are the study.toml beside the report.
+def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
+    """A study with the options that are its own; UsageError for what does not exist or does not go with its kind."""
+    from dataclasses import replace
 
-    Examples
-    --------
-    >>> from policysim.output.deliver import DEFAULT
-    >>> command_line("covid", {"epsilons": [0.1, 1.0], "price_list": True, "at_most": {"death": 1e-6}}, DEFAULT)
-    'policysim compare covid --epsilon 0.1,1 --price-list --at-most death=1e-06'
-    """
-    from policysim.output.deliver import DEFAULT
-    from policysim.study.study_reader import STUDY, study_names
+    from policies.optimal.optimum import catalogue_name
+    from policysim.study.declared import ModelledStudy
 
-    words = ["policysim", verb, study if study in study_names() else STUDY]
-    names_here = {key: name for name, key in RENAMED.items()}
-    for key, value in options.items():
-        flag = f"--{names_here.get(key, key).replace('_', '-')}"
-        if key == "counted":
-            words += ["--workers", "1"]
-        elif value is True:
-            words.append(flag)
-        elif isinstance(value, dict):
-            words += [flag, ",".join(f"{name}={str(most).replace(' ', '-')}" for name, most in value.items())]
-        else:
-            items = value if isinstance(value, list) else [value]
-            texts = [f"{item:.15g}" if isinstance(item, float) else str(item) for item in items]
-            words += [flag, ",".join(f'"{text}"' if "," in text else text for text in texts)]
-    words += ["--format", ",".join(wanted.formats)] if wanted.formats != DEFAULT.formats else []
-    words += ["--figure-size", wanted.size] if wanted.size != DEFAULT.size else []
-    words += ["--figures", ",".join(wanted.names)] if wanted.names else []
-    return shlex.join(words)
+    refuse_other_kinds(study, chosen)
+    policies = chosen.policy
+    if policies and kind_of(study, chosen) == DAYS:
+        policies = [catalogue_name(name) for name in policies if name not in (PLAN_ONCE, PLAN_TREE)]
+    with as_usage():
+        # The report takes these itself: here only their names are looked at, before anything is computed.
+        study.with_choices(policies=policies, epsilons=chosen.epsilon)
+        study = study.with_choices(
+            by=chosen.by, adjacency=chosen.adjacency, sensitive=chosen.sensitive, seed=chosen.seed
+        )
+    bounds = chosen_bounds(chosen, study)
+    return replace(study, at_most=bounds) if bounds and isinstance(study, ModelledStudy) else study
+
+
+def figure_files(chosen: argparse.Namespace) -> FigureFiles:
+    """The figure files that are asked for."""
+    from policysim.report.folder import DEFAULT, FigureFiles
+
+    return FigureFiles(
+        chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
+    )
+
+
+def report_of(chosen: argparse.Namespace, study: Study, progress: Progress, executor: Executor | None = None) -> Report:
+    """The report of a study that has been asked for (`as_asked`)."""
+    return report_of_study(
+        study,
+        policies=chosen.policy,
+        epsilons=chosen.epsilon,
+        horizon=chosen.horizon,
+        total_epsilons=chosen.total_epsilon,
+        delta=chosen.delta or 0.0,
+        length_public=chosen.length_public,
+        price_list=chosen.price_list,
+        counted=asks_to_count(chosen),
+        executor=executor,
+        progress=progress,
+    )

@@ -23,32 +23,36 @@ def add(commands: Commands) -> None:
         help="draw a treatment for each of your patients, privately, and count it",
         description="Draw a treatment for each row of PATIENTS, from the operating system's randomness, and charge the "
         "patient ε in the ledger. The same patient and event get the same treatment again, at no cost. OUT has id and "
-        "treatment; OUT.private has the statuses, which are for the hospital alone. Exit code 3 if a row does not fit "
-        "the study (nothing is drawn), 4 if the policy reveals more than ε or the ledger's budget forbids it.",
+        "treatment; OUT.private has the statuses, for the hospital alone. Exit code 3 if a row does not fit the study "
+        "(nothing is drawn), 4 if the policy leaks more than ε or the ledger's budget forbids it.",
     )
     parser.add_argument(
         "patients", type=Path, metavar="PATIENTS", help="a .csv or .parquet file with a row for each decision"
     )
     parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
-    parser.add_argument("--policy", metavar="NAME", help="how treatments are chosen (default: exponential-fitted)")
-    parser.add_argument("--epsilon", required=True, metavar="1", help="what a patient is charged for an event")
+    parser.add_argument("--policy", metavar="NAME", help="the policy that draws (default: exponential-fitted)")
+    parser.add_argument("--epsilon", required=True, metavar="1", help="the ε that a patient is charged for an event")
     parser.add_argument("--id", required=True, metavar="NAME", help="the column of the patient's id")
-    parser.add_argument("--event", required=True, metavar="NAME", help="the column of what is decided, as an admission")
-    parser.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="where these people's ε is counted")
+    parser.add_argument(
+        "--event", required=True, metavar="NAME", help="the column that names the decision, such as an admission"
+    )
+    parser.add_argument(
+        "--ledger", type=Path, required=True, metavar="FILE", help="the ledger that counts these people's ε"
+    )
     parser.add_argument("--out", type=rows_file, metavar="OUT", help="ids and treatments, .csv or .parquet")
     parser.add_argument(
         "--missing",
         action="append",
         default=[],
         metavar="LEVEL",
-        help="the level that a missing value stands for, of a hidden feature also an unknown one; or FEATURE=LEVEL; "
-        "may be repeated",
+        help="the level to use for a missing value, and for an unknown one of a hidden feature; or FEATURE=LEVEL; may "
+        "be repeated",
     )
     parser.add_argument(
-        "--seen", choices=("treatment", "publication"), help="what an observer sees, in place of the study's"
+        "--seen", choices=("treatment", "publication"), help="what observers see, in place of the study's"
     )
     parser.add_argument("--keep-order", action="store_true", help="write the rows in the order of PATIENTS")
-    parser.add_argument("--dry-run", action="store_true", help="draw nothing: say what it would cost")
+    parser.add_argument("--dry-run", action="store_true", help="draw nothing; print the cost")
     add_seed(parser, "refused: a release takes no seed")
     add_json(parser)
 
@@ -63,7 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     if chosen.seed is not None:
         raise UsageError(
-            "--seed does not go with decide: from a seed anybody could draw the same treatments again and learn the "
+            "--seed does not go with decide: with the seed anybody could draw the same treatments again and learn the "
             "records; a release draws from the operating system"
         )
     if chosen.out is None and not chosen.dry_run:

@@ -30,10 +30,10 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "evaluate",
-        help="what a policy is worth to the patients of a log in which another policy chose",
+        help="estimate a policy's value on a log of treated patients",
         description="Estimate a policy's value from a log, with its 95 % interval, and the difference from one "
-        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on "
-        "a scenario; then the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
+        "treatment for everyone, chosen on other patients. The policy is a table of your own, or one of the catalogue "
+        "on a scenario; then the exact value is printed, too, and the exit code is 4 if they disagree.",
     )
     parser.add_argument(
         "log",
@@ -53,8 +53,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="the study of a scenario whose contraindications hold, and on whose records --policy is (default: the one "
-        "that simulate made the log from; for --policy, covid if there is none)",
+        help="the study with the contraindications and the records of --policy (default: the study of simulate, if it "
+        "made the log; else covid for --policy)",
     )
     parser.add_argument(
         "--estimator",
@@ -75,18 +75,19 @@ def add(commands: Commands) -> None:
         help="the largest importance weight allowed (default: no limit)",
     )
     add_workers(parser)
-    add_seed(parser, "decides which rows share a fold (default: 0)")
+    add_seed(parser, "the seed of the folds (default: 0)")
     add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
     from envs.toml_reader import unknown
-    from policysim.errors import UsageError
+    from policysim.errors import EXIT_CHECK, UsageError
+    from policysim.files.terminal import print_json, progress_bar, say
     from policysim.logs.log_source import OUTCOME_MODELS
-    from policysim.output.deliver import deliver
     from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
-    from policysim.trials.evaluation_question import EvaluationQuestion
+    from policysim.trials.evaluate_log import evaluate_on
+    from policysim.trials.evaluation_words import evaluation_document, evaluation_screen
 
     # What cannot be, or does not go together, before anything is read.
     if chosen.estimator not in ESTIMATORS:
@@ -101,18 +102,23 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
     study = _logged_study(chosen.log)
     target = _target(chosen, study)
-    with chosen_executor(chosen) as executor:
-        question = EvaluationQuestion(
+    with chosen_executor(chosen) as executor, progress_bar("fold") as progress:
+        log, evaluated = evaluate_on(
             study or Path(chosen.log),
             target,
-            chosen.estimator,
+            estimator=chosen.estimator,
             model=chosen.model,
             clip=chosen.clip,
             seed=chosen.seed,
             counted=asks_to_count(chosen),
             executor=executor,
+            progress=progress,
         )
-        return deliver(question, as_json=chosen.json)
+    if chosen.json:
+        print_json(evaluation_document(log, target, evaluated))
+    else:
+        say(evaluation_screen(log, target, evaluated).text())
+    return 0 if evaluated.agreement is None or evaluated.agreement.agrees else EXIT_CHECK
 
 
 def _logged_study(name: str) -> LoggedStudy | None:

@@ -13,13 +13,13 @@ from policysim.cli.options import Commands, add_json, names, number
 
 COLUMNS = {
     "outcome": "the outcome: numbers, such as 0 and 1",
-    "time": "with --event: the time to it, or to the end of follow-up",
-    "event": "with --time: 1 for the event, 0 where follow-up ended before",
-    "id": "the patients' ids; none: each row is a patient all the same",
+    "time": "with --event: the time to the event, or to the end of follow-up",
+    "event": "with --time: 1 for the event, 0 if follow-up ended before",
+    "id": "the patients' ids; none: each row is a patient anyway",
 }
 LISTS = {
-    "treatment": "the treatment; or one,two: columns that make it together, or one for each arm",
-    "features": "what was known before treatment: these columns and no others",
+    "treatment": "the treatment; or one,two: columns that form it together, or one for each arm",
+    "features": "the columns from before treatment: these and no others",
 }
 
 
@@ -29,8 +29,8 @@ def add(commands: Commands) -> None:
         "init",
         help="write a study.toml for a file of treated patients, with # CHECK on every guess",
         description="Look at a CSV or Parquet file with one row per treated patient, and write a commented study.toml "
-        "that compare can run. Treatment, outcome, time, event and id are named by options, or by columns whose names "
-        "leave no doubt; else init prints the command to type. Features are the remaining columns.",
+        "that compare can run. Treatment, outcome, time, event and id come from options, or from columns with clear "
+        "names; else init prints the command to type. Features are the remaining columns.",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
     parser.add_argument(
@@ -41,7 +41,9 @@ def add(commands: Commands) -> None:
     for option, said in LISTS.items():
         parser.add_argument(f"--{option}", type=names, action="extend", default=[], metavar="COLUMN", help=said)
     time = number("a number > 0", lambda value: 0 < value < math.inf)
-    parser.add_argument("--horizon", type=time, default=0.0, help="with --time: to be free of the event at this time")
+    parser.add_argument(
+        "--horizon", type=time, default=0.0, help="with --time: success is to be free of the event at this time"
+    )
     parser.add_argument(
         "--no-header", action="store_true", help="the first line is a patient; columns are 0, 1 and so on"
     )

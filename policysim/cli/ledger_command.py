@@ -18,15 +18,15 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "ledger",
-        help="make, or show, the ledger that counts what is released about a group of people",
-        description="One ledger is for one group of people: everything that is released about them is charged there. "
+        help="make, or show, the ledger that counts the releases about a group of people",
+        description="One ledger is for one group of people, and counts every release about them. "
         "new makes one with a budget for each person; show lists its entries, for an auditor; import takes over a "
         "policysim-releases.json of policysim 0.1. A ledger, and the key beside it, are as private as the patients.",
     )
     parser.add_argument("action", choices=("new", "show", "import"), help="what to do")
     parser.add_argument("path", type=Path, metavar="LEDGER", help="the ledger; of import, the older file")
     parser.add_argument(
-        "--budget", metavar="3", help="new: the most that each person may lose in all (default: nothing is refused)"
+        "--budget", metavar="3", help="new: the largest ε in all for each person (default: nothing is refused)"
     )
     parser.add_argument(
         "--ledger",
@@ -58,7 +58,7 @@ def _new(path: Path, budget: str | None) -> int:
     from policysim.release.ledger import Ledger
 
     if path.exists():
-        raise OutputError(f"{path.as_posix()}: is there already, and a budget is set once and for all")
+        raise OutputError(f"{path.as_posix()}: is there already, and its budget cannot be changed")
     with as_usage():
         Ledger(path, budget)
     return 0

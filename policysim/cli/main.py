@@ -1,4 +1,4 @@
-"""The command line: its commands, and what becomes of whatever goes wrong.
+"""The command line: its commands, and what happens with errors.
 
 Imports nothing heavy until a command is run, so that --help is immediate.
 """
@@ -34,19 +34,21 @@ from policysim.errors import (
     EXIT_USAGE,
     MissingExtraError,
     OutputError,
+    UsageError,
 )
 from policysim.files.terminal import complain, open_streams, say, warn
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
 
-Seeing a treatment can reveal a patient's record. policysim computes what hiding it up to ε costs, and draws.
+An observer who sees a treatment may learn the patient's record. policysim computes what hiding the record up to ε
+costs, and draws private treatments.
 
 Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report
-  policysim init trial.csv             a study.toml for your own patients, which compare runs
-  policysim choose covid --keep 80%    which ε, which mechanism
-  policysim decide --help              a treatment for each of your patients, drawn and counted
+  policysim init trial.csv             write a study.toml for your own patients
+  policysim choose covid --keep 80%    find the ε and the mechanism for a demand
+  policysim decide --help              draw a treatment for each of your patients, and count it
   policysim COMMAND --help             all options
 """
 # In the order in which --help shows them.
@@ -81,11 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = COMMANDS.get(given[0]) if given else None
     try:
         chosen = parse(given, (named.add,) if named else ADD)
-    except SystemExit as stop:
-        if stop.code == EXIT_USAGE:
-            return EXIT_USAGE
-        raise  # --help and --version
-    except (MissingExtraError, OutputError) as error:
+    except (UsageError, MissingExtraError, OutputError) as error:
         complain(str(error))
         return EXIT_USAGE
     try:
@@ -96,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # when NumPy is imported, here or never.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         with warnings.catch_warnings():
-            # Where a warning was raised is nothing to whoever types a command.
+            # A user of the command line need not see where a warning was raised.
             warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
             return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
     except KeyboardInterrupt as stop:
@@ -108,10 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def exit_code(run: Callable[[], int]) -> int:
-    """The exit code of a run; what goes wrong is told, but for output that cannot be written, which is raised."""
+    """The exit code of a run; prints what goes wrong, but raises for output that cannot be written."""
     from envs.toml_reader import InputFileError
     from policies.policy import ClaimError
-    from policysim.errors import UsageError
 
     try:
         return run()

@@ -1,6 +1,6 @@
 """The parser, options that several commands have, the study that they choose, and what the text of an option means.
 
-The parser is argparse, whose refusals are one line like all others here, with exit code 2. A reader for `type=` raises
+The parser is argparse, whose refusals are one line like all others here (UsageError). A reader for `type=` raises
 ArgumentTypeError with what is wanted and what was given; the parser puts the option's name before it.
 """
 
@@ -10,17 +10,16 @@ import argparse
 import csv
 import math
 import re
-import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from policysim.errors import EXIT_USAGE
-from policysim.files.terminal import complain, say
+from policysim.errors import UsageError
+from policysim.files.terminal import say
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -51,15 +50,30 @@ class Parser(argparse.ArgumentParser):
     """Refuses in one line: the option, what is wanted and what was given."""
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and exit; argparse calls it with "argument --option: what is wrong"."""
+        """Raise UsageError; argparse calls it with "argument --option: what is wrong"."""
         name, colon, what = message.partition(": ")
         if name.startswith("argument ") and colon:
             for words, ours in OWN_WORDS.items():
                 what = what.replace(words, ours)
             between = ": " if what.startswith("unknown ") else " "
             message = f"{name.removeprefix('argument ')}{between}{what}"
-        complain(message)
-        sys.exit(EXIT_USAGE)
+        raise UsageError(message)
+
+    @property
+    def options(self) -> Mapping[str, argparse.Action]:
+        """The options by their names."""
+        return self._option_string_actions
+
+    def written_out(self, words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+        """Each option of a command line that was understood, by its full name, and its value as typed if it has one."""
+        waiting = iter(words)
+        for word in waiting:
+            name, equals, value = word.partition("=")
+            if not name.startswith("-") or name == "--":
+                continue
+            full = name if name in self.options else next(option for option in self.options if option.startswith(name))
+            takes_value = self.options[full].nargs != 0
+            yield full, value if equals else next(waiting) if takes_value else None
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help, for which argparse knows no closed stream."""
@@ -68,7 +82,7 @@ class Parser(argparse.ArgumentParser):
     def refuse_unknown(self, argument: str) -> NoReturn:
         """Refuse an argument that this command does not take."""
         name = argument.partition("=")[0]
-        near = get_close_matches(name, self._option_string_actions, n=1)
+        near = get_close_matches(name, self.options, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         what = "option" if name.startswith("-") else "argument"
         self.error(f"unknown {what} {name!r}; {hint}{self.prog} --help lists all")
@@ -95,12 +109,16 @@ def build_parser(add: Sequence[Add]) -> tuple[Parser, Commands]:
 
 
 def parse(arguments: Sequence[str], add: Sequence[Add]) -> argparse.Namespace:
-    """What a command line asks of some commands; SystemExit, after one line on stderr, if it is not understood."""
+    """What a command line asks of some commands; UsageError if it is not understood.
+
+    Its options as they were typed are `typed`, by their full names.
+    """
     parser, commands = build_parser(add)
     chosen, rest = parser.parse_known_args(arguments)
+    parser = commands.choices[chosen.command] if chosen.command else parser
     if rest:
-        first = next((argument for argument in rest if argument.startswith("-")), rest[0])
-        (commands.choices[chosen.command] if chosen.command else parser).refuse_unknown(first)
+        parser.refuse_unknown(next((argument for argument in rest if argument.startswith("-")), rest[0]))
+    chosen.typed = list(parser.written_out(arguments))
     return chosen
 
 
@@ -238,15 +256,12 @@ def add_bounds(parser: argparse.ArgumentParser, about: str) -> None:
 
 def chosen_bounds(chosen: argparse.Namespace, study: Study) -> dict[str, float | str]:
     """What --at-most bounds; UsageError for an outcome that the study has not, or one named twice."""
-    from envs.toml_reader import unknown
-    from policysim.errors import UsageError
+    from policysim.study.stated_bounds import fault_of_bound
 
     found: dict[str, float | str] = {}
     for name, most in chosen.at_most or ():
-        if not study.outcomes:
-            raise UsageError(f"--at-most does not go with {study.name}: a log has no expected outcomes")
-        if name not in study.outcomes:
-            raise UsageError(f"--at-most: {unknown('outcome', name, study.outcomes)}")
+        if fault := fault_of_bound(name, most, study.outcomes):
+            raise UsageError(f"--at-most: {fault}")
         if name in found:
             raise UsageError(f"--at-most names {name!r} twice")
         found[name] = most
@@ -308,11 +323,14 @@ def add_release(parser: argparse.ArgumentParser) -> None:
     """How a release is counted, or that it is none; and whose rows there are."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--ledger", type=Path, metavar="LEDGER", help="count it in this ledger of these people (policysim ledger new)"
+        "--ledger",
+        type=Path,
+        metavar="LEDGER",
+        help="count the release in this ledger of these people (policysim ledger new)",
     )
-    group.add_argument("--uncounted", action="store_true", help="release it, and let no ledger count it")
+    group.add_argument("--uncounted", action="store_true", help="release without counting it in a ledger")
     group.add_argument(
-        "--simulate", type=whole(0), metavar="SEED", help="simulate, repeatably; what is drawn is no release"
+        "--simulate", type=whole(0), metavar="SEED", help="simulate, repeatably; the output is no release"
     )
     parser.add_argument("--seed", type=_no_seed, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -324,7 +342,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         "--rows-per-person",
         type=whole(1),
         metavar="N",
-        help="with --id: the first N rows of each count, and ε hides all of them",
+        help="with --id: use the first N rows of each person; ε hides all of them",
     )
 
 
@@ -334,13 +352,11 @@ def _no_seed(_: str) -> NoReturn:
 
 def check_release(chosen: argparse.Namespace) -> None:
     """UsageError unless exactly one way to count was chosen (argparse refuses two), and for rows without an id."""
-    from policysim.errors import UsageError
-
     if chosen.ledger is None and not chosen.uncounted and chosen.simulate is None:
         raise UsageError(
-            f"{chosen.command} needs a ledger, which counts what is released about these people: type policysim ledger "
-            "new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted; or --simulate "
-            "SEED, by which nothing is released"
+            f"{chosen.command} needs a ledger, which counts the releases about these people: type policysim ledger new "
+            "ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted; or --simulate SEED, "
+            "which releases nothing"
         )
     if chosen.rows_per_person is not None and chosen.id in (None, NONE):
         raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")
@@ -437,8 +453,6 @@ def study_levels(name: str) -> dict[str, FeatureLevels]:
 @contextmanager
 def as_usage() -> Iterator[None]:
     """ValueError about what was asked for, as UsageError: it is the command line that is wrong, and no data."""
-    from policysim.errors import UsageError
-
     try:
         yield
     except ValueError as error:

@@ -38,10 +38,9 @@ def add(commands: Commands) -> None:
         "privatize",
         help="randomise columns of a file, or count them with noise, so that no row reveals them",
         description="Write a copy of a CSV or Parquet file, or of a folder of them, in which k-ary randomised response "
-        "replaces some columns, and print the table that can be estimated from it; or with --as table, write nothing "
-        "but how many rows hold each combination of levels, with noise. A note of the mechanism stands beside it. "
-        "Each release about the same people adds its ε: their ledger counts it, and refuses what exceeds its budget "
-        "(exit code 4).",
+        "replaces some columns, and print the table estimated from it; or with --as table, write only how many rows "
+        "have each combination of levels, with noise. A note of the mechanism stands beside it. The ledger adds up the "
+        "ε of all releases about the same people, and refuses a release beyond its budget (exit code 4).",
     )
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person; or a folder of such"
@@ -54,18 +53,21 @@ def add(commands: Commands) -> None:
         "--epsilon",
         type=number("a finite number > 0", lambda value: 0 < value < math.inf),
         metavar="1",
-        help="the privacy loss of one person, all columns together; of a table, that of the whole table",
+        help="the ε of one person, for all columns together; with --as table, of the whole table",
     )
     parser.add_argument(
         "--out", metavar="OUT", help="the private file, the folder of many, or the table; its note is OUT.privacy.json"
     )
     parser.add_argument(
-        "--levels", action="append", metavar="NAME=A,B", help="what a column may hold (public); may be repeated"
+        "--levels",
+        action="append",
+        metavar="NAME=A,B",
+        help="the possible values of a column (public); may be repeated",
     )
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="take what --levels does not declare from a study: levels, cuts and treatments",
+        help="take levels, cuts and treatments that --levels does not declare from a study",
     )
     parser.add_argument(
         "--by", type=names, action="extend", metavar="NAME", help="with --as table: count within groups, one or one,two"
@@ -73,7 +75,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--adjacency",
         choices=("replace-one", "add-or-remove-one"),
-        help="with --as table: a row is replaced (default; the number of rows is public), or is there or not",
+        help="with --as table: replace-one (default; the number of rows is public), or add-or-remove-one (it is "
+        "hidden)",
     )
     parser.add_argument(
         "--no-negative", action="store_true", help="with --as table: publish 0 in place of a negative count"

@@ -1,4 +1,4 @@
-"""`policysim select`: one private choice among candidates."""
+"""`policysim select`: one private selection among candidates."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "select",
-        help="one private choice: the candidate that most people have",
-        description="Choose one candidate of a table of people or of counts, privately, and print what may be "
-        "published. What the choice is worth is private: --analysis shows it. Each release about the same people adds "
-        "its ε: their ledger counts it. Exit code 4 if that would exceed the budget, or if the claim of ε does not "
-        "hold.",
+        help="select privately the candidate that most people have",
+        description="Select one candidate of a table of people or of counts, privately, and print a text that may be "
+        "published. --analysis also shows how good the selection is, which is private. The ledger adds up the ε of "
+        "all releases about the same people. Exit code 4 if that would exceed the budget, or if the claim of ε does "
+        "not hold.",
     )
     parser.add_argument(
         "counts",
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         type=number("a number >= 0", lambda value: 0 <= value < math.inf),
         required=True,
         metavar="0.1",
-        help="the privacy loss that is claimed",
+        help="the claimed privacy loss",
     )
     parser.add_argument("--column", metavar="NAME", help="the column that holds the candidates")
     parser.add_argument("--score", metavar="NAME", help="the column that counts the people of each candidate")
@@ -57,10 +57,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="take candidates and groups that are not listed here from a study",
+        help="take missing candidates and groups from a study",
     )
     parser.add_argument(
-        "--split-by-share", action="store_true", help="split ε between the groups by their shares instead"
+        "--split-by-share", action="store_true", help="with --by: split ε between the groups by their shares"
     )
     parser.add_argument(
         "--mechanism",
@@ -82,7 +82,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--proportions", action="store_true", help="score shares of people instead of their number")
     parser.add_argument(
-        "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
+        "--analysis", action="store_true", help="also print counts and probabilities; do not publish them"
     )
     add_release(parser)
     add_json(parser)

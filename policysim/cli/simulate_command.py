@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policysim.cli.compare_command import horizon
 from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from policies.policy import Policy
     from policysim.course.simulation import Simulated
     from policysim.report.screen import Screen
@@ -25,9 +27,9 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "simulate",
-        help="treat simulated patients; their mean return beside the exact value",
-        description="The mean return of simulated patients with its 95 % interval, beside the exact value. They are "
-        "drawn in batches: time grows with their number, memory does not. Exit code 4 if mean and value are more than "
+        help="treat simulated patients, and compare their mean return with the exact value",
+        description="Treat simulated patients, and compare their mean return, with its 95 % interval, with the exact "
+        "value. Time grows with the number of patients, memory does not. Exit code 4 if mean and value are more than "
         "five standard errors apart.",
     )
     add_study(parser)
@@ -36,7 +38,7 @@ def add(commands: Commands) -> None:
         type=whole(2, MOST_PATIENTS),
         default="100000",
         metavar="N",
-        help="how many to simulate: 1000000, 1_000_000 or 1e6 (default: 100000)",
+        help="the number of patients: 1000000, 1_000_000 or 1e6 (default: 100000)",
     )
     parser.add_argument(
         "--policy",
@@ -52,9 +54,7 @@ def add(commands: Commands) -> None:
         help="the ε of each day's decision, or of the whole course of plan-once and plan-tree (default: 1)",
     )
     parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
-    parser.add_argument(
-        "--length-public", action="store_true", help="the end of a stay is public, and need not be hidden"
-    )
+    parser.add_argument("--length-public", action="store_true", help="the end of a stay is public, not hidden")
     parser.add_argument(
         "--log",
         type=rows_file,
@@ -76,7 +76,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.study.study_reader import beside_log
 
     study, policy, whole = _wanted(chosen)
-    writer, log = nullcontext(), chosen.log
+    writer: AbstractContextManager[Any] = nullcontext()
+    log = chosen.log
     if log is not None:
         from policysim.course.simulated_log import check_log_path, open_simulated_log
 
@@ -93,7 +94,7 @@ def run(chosen: argparse.Namespace) -> int:
             )
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {chosen.horizon}: {error}") from None
-        if log is not None:
+        if log is not None and isinstance(way.plan, list):
             writer = open_simulated_log(study.scenario, way.plan[0], log, beside_log(log, chosen.study, study))
         with writer as write:
             found = simulate(

@@ -7,7 +7,7 @@ planning           the decisions of a process, the best plan, and what a policy 
 planning_infinite  the same without a horizon: Markov chains, and policy iteration
 budget             what each day may spend, so that all days stay within one total, and how days add up
 schedules          the same action for everybody in a public class, changing by the day; which to choose among
-once               one private choice of a schedule
+once               one private draw of a schedule
 course_tree        trees of published courses: what mass is worth in them, and its prices
 tree_search        which courses, and with which weights: by cutting planes
 plan_tree          the mechanism that reacts within a tree

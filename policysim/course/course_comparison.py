@@ -143,7 +143,7 @@ def compare_totals(
 
     Each policy spends a total on the days on which it buys most, under its own continuation
     (`policysim.course.private_planner.PrivatePlanner.within`). On days that have nothing of it everybody gets the
-    same action (of those who allow the same), which may change by the day and costs no privacy. A larger total is
+    same action (of the states that allow the same), which may change by the day and costs no privacy. A larger total is
     never worth less.
 
     Parameters
@@ -157,7 +157,7 @@ def compare_totals(
         courses may be above e^epsilon times that under another course of states. It is not the probability that more
         than epsilon is lost.
     policies, by, advance
-        As for `policysim.compare`; `advance` is told of each policy and total.
+        As for `policysim.compare`; `advance` is called after each policy and total.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def compare_totals(
     Raises
     ------
     ValueError
-        For a process without a horizon, or whose states are told apart by what they allow; a total that is not >= 0, a
+        For a process without a horizon, or whose states allow different actions; a total that is not >= 0, a
         delta out of range; and as `policysim.compare` does.
     """
     require_process(process, "compare takes a DecisionProblem or")
@@ -300,7 +300,7 @@ def within_totals(
 
 
 def told(evaluations: Iterable[CourseEvaluation], progress: Progress, steps: int = 1) -> list[CourseEvaluation]:
-    """The evaluations; progress is told of so many steps after each."""
+    """The evaluations; progress advances by so many steps after each."""
     found = []
     for each in evaluations:
         found.append(each)

@@ -113,7 +113,7 @@ class ProcessEvaluator:
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
     ) -> CourseResult:
-        """Go back through the days of a finite horizon: what each first state is worth; groups can be told apart.
+        """Go back through the days of a finite horizon: the value of each first state, so also of groups.
 
         Parameters
         ----------

@@ -54,7 +54,7 @@ def course_limit(
     P(S|x') + delta, where P averages over the states that follow; in a process with public classes, for any two of one
     class. Then so does the first action alone, which is a part of what is published. And whatever follows is worth at
     most the Q-value of the first state and action under the best continuation. So the value is at most that of the best
-    (epsilon, delta)-private choice between these Q-values, given the initial distribution.
+    (epsilon, delta)-private draw between these Q-values, given the initial distribution.
 
     Who hides the whole course of states, as `plan_once`, `plan_tree` and the rows of `compare` with hides = "course"
     do, hides the first one. So the limit holds for them, too, but may be far above what any of them can be worth. With
@@ -103,7 +103,7 @@ def course_limit(
 
     Examples
     --------
-    Two states that never change, each helped by another action on three days: of the first day's 1 a private choice
+    Two states that never change, each helped by another action on three days: of the first day's 1 a private draw
     gets e / (1 + e) at most.
 
     >>> from policysim.course.tabular import TabularMDP

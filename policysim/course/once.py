@@ -1,4 +1,4 @@
-"""Choosing once: one private choice, at admission, of what is given on every day.
+"""One private draw at admission of the treatments of every day.
 
 What is published over all days is a function of that one choice, and the choice looks at the first record alone. So
 the whole course, however long, loses what the choice loses: nothing is added up, and delta is 0 (post-processing: Dwork
@@ -101,7 +101,7 @@ def plan_once(
     """Choose one of m public schedules privately, by the first state, and follow it through all decisions.
 
     The schedules come from the process and its initial distribution alone, which are public: the best schedule, each
-    other first action before its rest, and then those that raise the value of the best epsilon-private choice, until
+    other first action before its rest, and then those that raise the value of the best epsilon-private draw, until
     the gain is below 0.1 % of what there is to gain (`policysim.course.schedules.public_schedules`; the search is
     local, and others may be better). What each is worth to each first state is exact.
 

@@ -47,7 +47,7 @@ class PrivateCourse:
     policies : tuple of Policy
         That of each day. Where every state allows every action, a `BestFixed` names its action.
     priors : sequence of array, (n,)
-        What they were told of the state on each day.
+        What they knew of the state on each day.
     uses : tuple of Use
         What each day's table reveals.
     result : CourseResult
@@ -99,9 +99,9 @@ def follow(
     policies : sequence of Policy
         One a day.
     priors : sequence of array, (n,)
-        The distribution of the state that each day's policy is told.
+        The distribution of the state that each day's policy knows.
     visit : callable, optional
-        Told of each day and its decision, the last day first. The decisions of all days may not fit into memory.
+        Called with each day and its decision, the last day first. The decisions of all days may not fit into memory.
     """
     process = evaluator.process
     # On the last days everybody may get actions that are known: nothing is to be decided there.

@@ -23,7 +23,7 @@ from policies.records import Records
 
 
 class InfiniteLossWarning(UserWarning):
-    """No finite epsilon holds: states that allow different actions are told apart by the actions that are taken."""
+    """No finite epsilon holds: an action that only some states allow identifies these states."""
 
     EXPLAINED: ClassVar[str] = (
         "the privacy loss is infinite at every epsilon: an action that only some states allow tells them from the "
@@ -67,8 +67,8 @@ def memory() -> float:
 class Process(Protocol):
     """A decision process: each day one state (the record) is seen, one action is taken, and the state moves on.
 
-    Tables are column-major, (n_states, n_actions): whoever works on a process goes along columns, day by day, and
-    never asks for a matrix of states by states.
+    Tables are column-major, (n_states, n_actions): code that works on a process goes along columns, day by day, and
+    never needs a matrix of states by states.
     """
 
     @property
@@ -207,7 +207,7 @@ def is_sparse(table: Any) -> bool:
 
 
 def by_action(dense: FloatArray, name: str, axes: str | None) -> FloatArray:
-    """(A, S, S) from three axes, the last of which are states; their order, if it is not given, is told by the lengths.
+    """(A, S, S) from three axes, the last of which are states; their order, if not given, follows from the lengths.
 
     Examples
     --------

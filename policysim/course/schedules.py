@@ -1,7 +1,7 @@
 """Schedules: the same action for everybody in a public class, which may change from step to step, and looks at nobody.
 
 What a schedule is worth to each first state is exact. Which ones to choose among privately is found from a process and
-its prior alone. Both are public, so that whoever chooses among the schedules reveals nothing by which ones there are.
+its prior alone. Both are public, so that the list of schedules reveals nothing.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Schedules:
         return values
 
     def best(self, weights: FloatArray, start: Schedule) -> Schedule:
-        """The schedule that is worth most to first states of these weights, as far as one place's change can tell.
+        """The schedule that is worth most to first states of these weights, as far as changes of one place show.
 
         Coordinate ascent: the action of each place, from the last to the first, is made the best one given the
         others, until none changes. The value rises with every change, so that this ends; another schedule that
@@ -260,7 +260,7 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     """Schedules to choose among privately, from the process (or its sketch, if it has one) and its prior alone.
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
-    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
+    epsilon-private draw: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
     Decomposition principle for linear programs). The dual of that programme (`policies.proof`) has for each first state
     x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so that
     q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
@@ -335,7 +335,7 @@ def _lacking(
 def most_gaining(
     family: Schedules, masses: FloatArray, prices: FloatArray, start: Schedule, q: float
 ) -> tuple[Schedule, float]:
-    """The schedule that gains most where mass has prices, and its gain, as far as small changes of one can tell.
+    """The schedule that gains most where mass has prices, and its gain, as far as small changes of one show.
 
     The gain is convex in what a schedule is worth: so the best schedule for first states of its slope as their weight
     gains no less, and this is repeated until nothing changes.

@@ -244,15 +244,15 @@ class TabularMDP(Frozen):
     admissible : array of bool, (S, A), or True, optional
         Which actions each state allows; all by default, and with True. Whatever stands at the others is ignored.
     mask_public : bool, optional
-        Whether it is public which actions a state allows. If not, states that allow different actions are told apart
-        by the actions taken, at an infinite privacy loss.
+        Whether it is public which actions a state allows. If not, an action that only some states allow identifies
+        them, at an infinite privacy loss.
     ends : array, (S, A), optional
         The probability that the process ends with a step; 0 by default. It makes up a row's sum of 1 together with
         the transitions. When a process ends is public. Hide it by an absorbing state instead.
     records : Records, optional
         Words and groups for states; numbers by default.
     axes : {"SAS", "ASS"}, optional
-        The order of arrays with three axes. By default told by their lengths; needed where A = S.
+        The order of arrays with three axes. By default it follows from their lengths; needed if A = S.
 
     Attributes
     ----------
@@ -392,8 +392,8 @@ class TabularMDP(Frozen):
         tells_apart = rows.ndim == 2 and bool((rows != rows[:1]).any())
         if admissible is not None and not mask_public and tells_apart and takes_all(table):
             warnings.warn(
-                f"{table.name} takes every action in every state, and states are told apart by a list of what each may "
-                "take: the privacy loss is then infinite at every epsilon. Leave out admissible, or give "
+                f"{table.name} takes every action in every state, and a list of allowed actions identifies "
+                "states: the privacy loss is then infinite at every epsilon. Leave out admissible, or give "
                 "mask_public=True if it is public which actions a state allows.",
                 InfiniteLossWarning,
                 stacklevel=2,

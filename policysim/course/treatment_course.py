@@ -101,11 +101,12 @@ class FirstRecords:
 class TreatmentCourse:
     """A scenario's patients over several days: a `policysim.course.process.Process`.
 
-    Each day one treatment is published for each patient. That treatments stop would tell that a patient has died or
-    recovered; so they are published through the last day, and "no longer treated" is one more record: it is among the
-    records that the published action hides, and no treatment changes anything for it. Where features are public, which
-    never change, records are hidden among those that agree in them. Each such class has a record of its own for those
-    who are no longer treated: who leaves stays in the class. These are the last records, in the order of the classes.
+    Each day one treatment is published for each patient. If treatments stopped, an observer would know that a patient
+    has died or recovered; so they are published through the last day, and "no longer treated" is one more record: it
+    is among the records that the published action hides, and no treatment changes anything for it. Where features are
+    public, which never change, records are hidden among those that agree in them. Each such class has a record of its
+    own for those who are no longer treated: who leaves stays in the class. These are the last records, in the order of
+    the classes.
 
     Use `build_course`. The immediate reward is the expected utility of the day; `outcomes` are further expectations.
 

@@ -1,13 +1,13 @@
 """One decision for each patient: what choosing privately costs, and which mechanism to choose.
 
 comparison       policies over epsilon, evaluated exactly: one tidy table, and its columns, one function each
-beliefs          what a published treatment tells an observer about a feature
+beliefs          what an observer believes about a feature before and after a treatment
 demands, limit   the smallest epsilon that is good enough, and its search; what no mechanism can do, with the proof
 results          all that is computed of one decision: tables by name
 decision_answer  what is printed of it, as tables of cells: options, what they give beside utility, and verdicts
 decision_facts   single numbers and names that its words need
-redraws          how far results depend on the model's uncertain numbers, drawn anew
-scenario_outcomes   what only a scenario tells: losses by outcome, prevalence, and what changes nothing
+redraws          versions of the model, in which its uncertain numbers vary
+scenario_outcomes   for a scenario: losses by outcome, prevalence, and features without effect
 prices           what hiding each feature costs
 frontier         utility against harm
 publishing       what each way to publish treatments costs the patients, and its reader
@@ -15,8 +15,6 @@ behind_options   the tables behind the options: mechanisms, prices, an observer,
 decision_drawings   the figures of a report
 decision_question    policies compared
 choose           which epsilon each policy needs, and what no mechanism can do
-choice_answer    what is chosen of it, and how sure that is, as tables of cells
-choice_facts     single numbers and names that its words need
-choice_question  which epsilon, which mechanism
-audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
+choose_findings, choose_words, choose_report   what is chosen of it and why, its words, and the report
+audit, audit_words   claimed and exact privacy loss, also of a table made elsewhere
 """

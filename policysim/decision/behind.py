@@ -73,8 +73,8 @@ def _mechanisms(findings: Findings, labels: Labels) -> Grid:
         "utility lost",
         *([labels.lead_title] if lead in table else []),
         "ε spent",
-        "two patients told apart, of 100",
-        "ε to beat the same treatment for everyone",
+        "told apart, of 100",
+        "better than best-fixed from ε",
     )
     note = f"Per {plain(details.patients)} patients. ε spent is the exact privacy loss of one treatment."
     return Grid(head, tuple(rows), f"Every policy, at ε = {plain(details.epsilon)}", note, "options")
@@ -82,7 +82,7 @@ def _mechanisms(findings: Findings, labels: Labels) -> Grid:
 
 def _places(details: DecisionDetails) -> int:
     """The decimals of utility lost in the table of options."""
-    return int(details.rows.set_index("outcome").loc[UTILITY, "decimals"])
+    return int(details.rows.loc[details.rows["outcome"] == UTILITY, "decimals"].iloc[0])
 
 
 def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
@@ -102,7 +102,9 @@ def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
         f"would be worth at most {worth}{counted} (expected value of perfect information)."
     )
     one = capital(labels.one_of_lead) if labels.lead else "It"
-    return Grid((f"{one} weighs", "B is better", "A is better"), tuple(rows), "Is B better than A?", note, "acceptability")
+    return Grid(
+        (f"{one} weighs", "B is better", "A is better"), tuple(rows), "Is B better than A?", note, "acceptability"
+    )
 
 
 def _observer(beliefs: pd.DataFrame, details: DecisionDetails) -> Grid:
@@ -137,7 +139,7 @@ def _ways(publishing: pd.DataFrame, details: DecisionDetails, labels: Labels) ->
     head = (
         "Way (who must be trusted)",
         *([labels.lead_title] if lead in publishing else []),
-        "two patients told apart, of 100",
+        "told apart, of 100",
         "true entries",
         "error of a count",
     )
@@ -178,15 +180,20 @@ def _prices(prices: pd.DataFrame, details: DecisionDetails, labels: Labels) -> G
         "numbers makes no difference between treatments in this model."
     )
     head = ("Hidden, all else public", "utility lost", *([beyond] if lead in prices else []))
-    return Grid(head, tuple(rows), f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}", note, "price-list")
+    return Grid(
+        head, tuple(rows), f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}", note, "price-list"
+    )
 
 
 def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
     """What policies lose where the condition is more or less common than assumed."""
     places = _places(details)
     wide = prevalence.pivot_table(index="policy", columns="factor", values="loss", sort=False)
-    rows = [(str(name), *(to_places(loss * details.patients, places) for loss in row)) for name, row in zip(wide.index, wide.to_numpy(), strict=True)]
-    head = ("Times the assumed share", *(f"{rounded(factor)}" for factor in wide.columns))
+    rows = [
+        (str(name), *(to_places(loss * details.patients, places) for loss in row))
+        for name, row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    head = ("Times the assumed share", *(rounded(float(factor)) for factor in wide.columns))
     title = "Utility lost where the condition is more or less common than assumed"
     return Grid(head, tuple(rows), title, "By policies that were made for the assumed share.", "prevalence")
 
@@ -197,5 +204,6 @@ def _method(details: DecisionDetails, labels: Labels) -> Grid:
         ("Possible records", plain(details.records)),
         ("Sensitivity of the utility (Δ)", rounded_up(details.sensitivity, 3)),
         ("Range of the utility", rounded_up(details.range, 3)),
+        ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
     ]
     return Grid(("Of the problem", "number"), tuple(rows), "Method", f"Assumed public: {labels.public}.")

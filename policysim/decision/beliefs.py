@@ -1,4 +1,4 @@
-"""What a published treatment tells an observer about a patient's features, exactly, under the prior.
+"""What an observer of a treatment believes about a patient's features, exactly, under the prior.
 
 The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
 hidden among each other. No odds change by more than e^loss, loss being the largest log(p(a|x) / p(a|x')) of two records
@@ -136,7 +136,7 @@ class Observer:
         of a class get.
         """
         if feature in self.public:
-            raise ValueError(f"feature {feature!r} is public: whoever sees a treatment knows it before.")
+            raise ValueError(f"feature {feature!r} is public: an observer knows it before the treatment.")
         codes, levels = self._records.groups(feature)
         cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
         sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
@@ -159,7 +159,7 @@ class Observer:
 def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[str]) -> pd.DataFrame:
     """How far the treatments that a policy chooses move a belief in each level of the hidden features.
 
-    Each level is told of the class of patients, by what is public of them, in which the belief moves most. Treatments
+    Each level is of the class of patients, by public features, in which the belief moves most. Treatments
     that are given to fewer than `NEGLIGIBLE` of them are left out.
 
     Parameters
@@ -174,10 +174,10 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
     Returns
     -------
     DataFrame
-        policy, feature, level; before, least and most: the belief before, and after the treatments that make it least
-        and most, which are least_after and most_after; among and share: the patients, in words, whose belief moves
-        most (empty where nothing is public), and their share of all; class: theirs of `public_classes`. A row for each
-        level.
+        policy, feature, level, belief (in words); before, least and most: the belief before, and after the treatments
+        that make it least and most, which are least_after and most_after; among and share: the patients, in words,
+        whose belief moves most (empty where nothing is public), and their share of all; class: theirs of
+        `public_classes`. A row for each level.
     """
     on = evaluated_on(policy, problem)
     row = rows_on(on, problem)
@@ -199,6 +199,7 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
                     "policy": policy.name,
                     "feature": name,
                     "level": level,
+                    "belief": level_in_words(problem.records, name, level),
                     "before": float(before[worst, place]),
                     "least": float(chances[least]),
                     "least_after": problem.actions[least],

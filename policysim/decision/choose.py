@@ -61,9 +61,9 @@ class Wish:
     keep, max_loss : float or None
         Shares, as in `smallest_epsilon`.
     max_extra_lead : float or None
-        Of the outcome that leads, per patient, beyond that of the best treatment for all.
+        The most of the leading outcome, per patient, beyond the best treatment for everyone.
     at_most : mapping of str to float or "one for all"
-        The most of an outcome that is expected per patient, as in `smallest_epsilon`.
+        The most of an outcome per patient, on average, as in `smallest_epsilon`.
     max_guess : float or None
         The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right, whatever
         the mechanism: a limit on epsilon.
@@ -121,7 +121,7 @@ class Choices:
         What was asked for.
     needs : DataFrame
         A row for each policy at the least epsilon that meets the demand, rounded up as `fewest_digits` does, which
-        needs least first: policy, actions (what everybody gets, if it is one for all), epsilon (inf, and the rest NaN,
+        needs least first: policy, actions (the treatment of everyone, if one), epsilon (inf, and the rest NaN,
         where none was found), allowed (whether the wished limits on guessing allow it), value and loss (in utility),
         benefit_kept, epsilon_spent (the exact privacy loss), right_guesses (a bound under any mechanism with this
         epsilon), guess_rate (of the policy; NaN where it takes too long to compute), and `expected_OUTCOME`.
@@ -200,14 +200,14 @@ def choose(
         Names from the catalogue, or policies whose epsilon is replaced. "optimal" is searched as the optimum within the
         bounds on outcomes.
     progress : Progress, optional
-        Told of each policy and of the limit.
+        Reports each policy and of the limit.
 
     Raises
     ------
     ValueError
         For a demand that is no number, or none, and for an unknown outcome.
     NotApplicableError
-        A ValueError, where the wish limits the guess rate and it takes too long to compute.
+        A ValueError, if the wish limits `guess_rate` and that takes too long to compute.
     ClaimError
         For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """

@@ -159,7 +159,7 @@ def least_epsilons(
     comparison : DataFrame
         Of them, at some epsilons: what is known there is not computed again.
     progress : Progress, optional
-        Told of each policy.
+        Reports each policy.
 
     Returns
     -------

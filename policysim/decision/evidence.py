@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.classes import hiding_partitions
 from policies.optimal.optimum import Optimal
-from policies.policy import NotApplicableError, Policy
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, SameForAlike
@@ -21,24 +24,28 @@ from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
-from policysim.decision.harmed import harmed_groups
+from policysim.decision.harmed import Harmed, harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.decision.textbook import Textbook, textbook
 from policysim.progress import SILENT, Progress
-from policysim.study.declared import ModelledStudy, nearest_epsilon
+from policysim.study.declared import ModelledStudy, ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import FOR_ALL, private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
+from policysim.utility import COSTS
 from policysim.words import ALL
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.
 FRONTIER_AT = (1, 2, 4, 8)
 FRONTIER_TOLERANCE = 1e-2
+# The versions of the model are made with so many times the default spread, too.
+WIDER = (2, 3)
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -61,11 +68,18 @@ class Evidence:
         The policies that were asked for by name.
     epsilon, epsilons : float, tuple of float
         The one that is looked at, and those of the curve, rising.
+    best_private : str
+        The policy of the best private draw: the exponential mechanism, fitted, where it has floors and ceilings; else
+        the optimum; where that cannot be computed, the best of those that were compared.
     tables : mapping of str to DataFrame
         "comparison" (`compare_problem`, with a row "for all: ACTION" for each treatment that everyone gets), "search"
         (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", and as far as they
         apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors", "prevalence" (`wrong_prior`) and
         "losses-by-outcome".
+    harmed : Harmed
+        Who does worse by the best private draw than by the same treatment for everyone.
+    textbook : Textbook or None
+        Why the exponential mechanism of the textbook loses more.
     versions : Redrawn or None
         What the options are worth in other versions of the model; None where it has none.
     """
@@ -77,27 +91,56 @@ class Evidence:
     named: tuple[str, ...]
     epsilon: float
     epsilons: tuple[float, ...]
+    best_private: str
     tables: Mapping[str, pd.DataFrame]
+    harmed: Harmed
+    textbook: Textbook | None = None
     versions: Redrawn | None = None
 
     @property
     def everyone(self) -> pd.DataFrame:
-        """The rows of all patients of the comparison, by policy and epsilon."""
+        """The rows of all patients of the comparison."""
         table = self.tables["comparison"]
-        return table[table["group"] == ALL].set_index(["policy", "epsilon"], drop=False)
+        return table[table["group"] == ALL]
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, float], dict[str, Any]]:
+        """What all patients get and lose under each policy at each epsilon."""
+        records: list[dict[str, Any]] = self.everyone.to_dict("records")  # type: ignore[assignment]
+        return {(row["policy"], row["epsilon"]): row for row in records}
+
+    @property
+    def lead(self) -> str | None:
+        """The outcome that leads."""
+        return self.labels.lead
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """What one of each outcome weighs in the utility; empty for a problem alone."""
+        return {} if self.study is None else {COSTS: 1.0, **self.study.weights}
+
+    @cached_property
+    def outcomes(self) -> list[str]:
+        """The outcomes whose differences are told: those with a weight, and the one that leads; no sums of others.
+
+        Of a problem alone, whose weights nobody knows, all outcomes.
+        """
+        problem, study, weights = self.problem, self.study, self.weights
+        if study is None:
+            return list(problem.outcomes)
+        single = [name for name in problem.outcomes.repeated if name != COSTS and weights.get(name)]
+        summed = isinstance(study, ScenarioStudy) and any(problem.outcomes[name].any() for name in single)
+        return [
+            name
+            for name in problem.outcomes
+            if name == self.lead or (weights.get(name) and not (summed and name == SYMPTOMS))
+        ]
 
     def policy(self, name: str, epsilon: float) -> Policy:
         """A policy that was compared, at an epsilon."""
         if name.startswith(FOR_ALL):
             return BestFixed(action=self.problem.actions.index(name.removeprefix(FOR_ALL)))
         return next(at(policy, epsilon) for policy in self.policies if policy.name == name)
-
-    def probabilities(self, name: str, epsilon: float) -> np.ndarray:
-        """p(a|x) of a policy at an epsilon, for all records, (n_records, n_actions)."""
-        policy = self.policy(name, epsilon)
-        on = evaluated_on(policy, self.problem)
-        table: np.ndarray = policy.probabilities(on)[rows_on(on, self.problem)]
-        return table
 
 
 def compared_policies(problem: DecisionProblem, policies: Sequence[Policy]) -> tuple[Policy, ...]:
@@ -109,6 +152,22 @@ def compared_policies(problem: DecisionProblem, policies: Sequence[Policy]) -> t
     always = (SameForAlike(by_lead=happening_lead(problem) is not None), Exponential(1.0), ExponentialFitted(1.0))
     beside = [policy for policy in (*always, RandomizedResponse(1.0), Optimal(1.0)) if applies(policy, problem)]
     return tuple({policy.name: policy for policy in (*REFERENCES, *beside, *policies)}.values())
+
+
+def has_floors(problem: DecisionProblem, epsilon: float) -> bool:
+    """Whether the exponential mechanism, fitted, has public floors and ceilings: every record has one public class."""
+    overlapping = len(hiding_partitions(problem.adjacency, problem.n_records)) > 1
+    return not overlapping and problem.admissible is None and epsilon < math.inf
+
+
+def best_private_of(
+    problem: DecisionProblem, policies: Sequence[Policy], comparison: pd.DataFrame, epsilon: float
+) -> str:
+    """The policy of the best private draw, as `Evidence` has it."""
+    usable = [policy.name for policy in policies]
+    if ExponentialFitted.name in usable and has_floors(problem, epsilon):
+        return ExponentialFitted.name
+    return Optimal.name if Optimal.name in usable else private_choices(comparison, usable)[epsilon]
 
 
 def gather(
@@ -160,9 +219,11 @@ def gather(
     usable = [policy for policy in compared if applies(policy, problem)]
     made = [at(policy, epsilon) for policy in usable]
     everyone = comparison[comparison["group"] == ALL]
+    best_private = best_private_of(problem, usable, comparison, epsilon)
+    by_name = {policy.name: policy for policy in made}
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The versions are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
-        versions = None if study is None else pool.submit(redrawn, study, problem, made, progress)
+        versions = None if study is None else pool.submit(redrawn, study, problem, made, progress, times=WIDER)
         private = [policy for policy in usable if policy.uses_epsilon]
         tables["search"] = least_epsilons(problem, private, comparison, progress)
         shown = sorted(usable, key=lambda policy: not policy.uses_epsilon)
@@ -176,8 +237,7 @@ def gather(
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
         choices = private_choices(comparison, [policy.name for policy in private])
         if labels.hidden_features:
-            chosen = next(policy for policy in made if policy.name == choices[epsilon])
-            tables["beliefs"] = hidden_beliefs(problem, chosen, labels.hidden_features)
+            tables["beliefs"] = hidden_beliefs(problem, by_name[best_private], labels.hidden_features)
         patients_published = 10_000 if study is None else study.published_patients
         tables["publishing"] = publishing_table(
             problem, trace(epsilons, epsilon), patients_published, comparison, choices
@@ -186,6 +246,10 @@ def gather(
             tables["frontier"] = curve
         if prices:
             tables["price-list"] = price_list(problem, epsilon, progress)
+        same = by_name[SameForAlike.name]
+        harm = harmed_groups(problem, by_name[best_private], same, () if study is None else study.by)
+        value = float(everyone.loc[everyone["policy"] == same.name, "value"].iloc[0])
+        why = textbook(problem, value, comparison) if Exponential.name in by_name else None
     tables["floors"] = floors_table(problem, made, labels.hidden_features)
     return Evidence(
         problem,
@@ -195,7 +259,10 @@ def gather(
         tuple(named),
         epsilon,
         epsilons,
+        best_private,
         {name: table for name, table in tables.items() if not table.empty},
+        harm,
+        why,
         None if versions is None else versions.result(),
     )
 
@@ -210,8 +277,7 @@ def floors_table(problem: DecisionProblem, policies: Sequence[Policy], hidden: S
         sharpness (per unit of utility).
     """
     fitted = [policy for policy in policies if isinstance(policy, Exponential) and policy.calibration == "fitted"]
-    overlapping = len(hiding_partitions(problem.adjacency, problem.n_records)) > 1
-    if not fitted or overlapping or problem.admissible is not None or math.isinf(fitted[0].epsilon):
+    if not fitted or not has_floors(problem, fitted[0].epsilon):
         return pd.DataFrame()
     levels = {name: problem.records.groups(name) for name in problem.records.names if name not in hidden}
     rows: list[dict[str, object]] = []

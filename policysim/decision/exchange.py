@@ -199,10 +199,9 @@ def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None
     if lead is None:
         return Exchange(option, than, math.nan, utility, np.zeros(len(values)), rounding)
     expected = _wide(versions, f"expected_{lead}")
-    more = _difference(expected, option, than)
-    more = np.where(np.abs(more) <= _rounding(expected), 0.0, more)
+    more = _without(_difference(expected, option, than), _rounding(expected))
     weights = _wide(versions, "lead_weight")[option].to_numpy() if "lead_weight" in versions else weight
-    return Exchange(option, than, weight, utility + weights * more, more, rounding)
+    return Exchange(option, than, weight, _without(utility + weights * more, rounding), more, rounding)
 
 
 def as_one_version(comparison: pd.DataFrame, epsilon: float) -> pd.DataFrame:
@@ -253,6 +252,11 @@ def _wide(versions: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def _difference(wide: pd.DataFrame, option: str, than: str) -> FloatArray:
     return (wide[option] - wide[than]).to_numpy(dtype=np.float64)
+
+
+def _without(difference: FloatArray, rounding: FloatArray) -> FloatArray:
+    """The difference, 0 where it is rounding."""
+    return np.where(np.abs(difference) <= rounding, 0.0, difference)
 
 
 def _rounding(wide: pd.DataFrame) -> FloatArray:

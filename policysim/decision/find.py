@@ -9,48 +9,47 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from envs.scenario import SYMPTOMS
 from policies.arrays import FloatArray
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
-from policysim.decision.evidence import Evidence, has_floors
+from policysim.decision.evidence import Evidence
 from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import SPREAD, Redrawn
+from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
-from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import counted_illustrative, level_in_words, listed
-from policysim.study.options_table import FOR_ALL, private_choices, trace
+from policysim.study.labels import counted_illustrative, level_in_words
+from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, unused
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
 
 LETTERS = "ABCDEF"
+# What all patients get and lose under each option, by its letter.
+Letters: TypeAlias = Mapping[str, Mapping[str, Any]]
 # What is counted of 100 patients where nothing is counted but utility.
 HUNDRED = 100
 # Rates that differ by less, per patient, are the same.
 LEAST_MOVED = 1e-6
-# What makes so much of a gain or a loss is named; a screen has room for so many outcomes beside the one that leads.
-LEAST_PART, MOST_ROWS = 0.1, 6
-# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
-TIE, ROUNDING = 1e-9, 1e-12
+# What makes so much of a gain, or of a loss, is named, if it is also so much of the larger of the two.
+LEAST_PART, LEAST_OF_LARGER = 0.1, 0.01
+# A screen has room for so many outcomes.
+MOST_ROWS = 6
 # More public features than these are not named one by one.
 MOST_NAMED = 3
-# A policy that loses more than the proven least by no more than this, as a share, is at the limit.
-AT_LIMIT = 1e-6
 # The tables that stand behind.
 BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
 # The ends of a 95 % interval over the versions of the model.
@@ -100,8 +99,8 @@ class DecisionDetails:
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions : int
-        How many there are of the model; 0 where only the stated numbers are known.
+    versions, better_in : int
+        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -124,8 +123,8 @@ class DecisionDetails:
         How many of the model's numbers are assumed, of how many.
     records : int
         How many are possible.
-    sensitivity, range : float
-        Δ and Γ of the utility.
+    sensitivity, range, median_stake : float
+        Δ and Γ of the utility; and for half of the patients the treatments differ by no more than the last.
     tables : mapping of str to DataFrame
         What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
     """
@@ -147,6 +146,7 @@ class DecisionDetails:
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
+    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
@@ -162,6 +162,7 @@ class DecisionDetails:
     records: int
     sensitivity: float
     range: float
+    median_stake: float
     tables: Mapping[str, pd.DataFrame]
 
 
@@ -169,79 +170,64 @@ class DecisionDetails:
 REST = "all else"
 
 
-def find(evidence: Evidence, epsilon: float | None = None) -> Findings:
-    """The findings at an epsilon of the evidence; by default at the one that is looked at, where versions are known."""
-    stated = evidence.epsilon if epsilon is None else epsilon
+def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findings]:
+    """The findings at each epsilon of the evidence; versions of the model are known at the one that is looked at.
+
+    They differ in their details alone.
+    """
     letters = lettered(evidence)
     options = options_table(evidence, letters)
-    pairs = _pairs(evidence, letters, stated)
-    differences = differences_table(evidence, letters, pairs)
-    return Findings(
+    core = Findings(
         options=options,
-        differences=differences,
-        harmed=evidence.tables.get("harmed", pd.DataFrame()),
+        differences=differences_table(evidence, letters),
+        harmed=harmed_table(evidence),
         leaks=leaks_table(evidence, letters),
-        warnings=tuple(_warnings(evidence)),
-        details=_details(evidence, letters, options, pairs, stated),
+        warnings=(*_warnings(evidence), *warnings),
     )
+    return {epsilon: replace(core, details=_details(evidence, letters, epsilon)) for epsilon in evidence.epsilons}
 
 
 def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     """The options that get letters, at most six: the last that were asked for by name find no room first."""
-    everyone = evidence.everyone
-    letters = [(SameForAlike.name, _same_title(evidence)), (private_policy(evidence), "Best private draw")]
+    compared = {name for name, _ in evidence.rows}
+    letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
     shown = {_given(evidence, name) for name, _ in letters[:2]}
     if _given(evidence, BestFixed.name) not in shown:
         letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
     known = {name for name, _ in letters}
-    compared = [name for name in evidence.named if name in everyone["policy"].to_numpy() and name not in known]
-    letters += [(name, capital(name)) for name in compared]
+    letters += [(name, capital(name)) for name in evidence.named if name in compared and name not in known]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
-
-
-def private_policy(evidence: Evidence) -> str:
-    """The policy of B: the exponential mechanism, fitted, where it has floors and ceilings; else the optimum.
-
-    Where the optimum cannot be computed it is the best of those that were compared.
-    """
-    known = {policy.name for policy in evidence.policies}
-    compared = set(evidence.everyone["policy"])
-    if ExponentialFitted.name in known & compared and has_floors(evidence.problem):
-        return ExponentialFitted.name
-    if Optimal.name in compared:
-        return Optimal.name
-    choices = private_choices(evidence.tables["comparison"], [name for name in known if name in compared])
-    return choices[evidence.epsilon]
 
 
 def _given(evidence: Evidence, name: str) -> tuple[float, ...]:
     """What everyone gets under a policy at the stated epsilon, and what it is worth: the same of equal options."""
-    row = evidence.everyone.loc[name, evidence.epsilon]
+    row = evidence.rows[name, evidence.epsilon]
     shares = [row[f"p_{action}"] for action in evidence.problem.actions]
     return tuple(np.round([row["value"], *shares], 9))
 
 
 def _for_everyone(evidence: Evidence, name: str) -> str:
     """The treatments that a policy gives, as the title of an option; where contraindications differ, several."""
-    row, titles = evidence.everyone.loc[name, evidence.epsilon], evidence.labels.actions
+    row, titles = evidence.rows[name, evidence.epsilon], evidence.labels.actions
     given = sorted((action for action in titles if row[f"p_{action}"] > 0), key=lambda action: -row[f"p_{action}"])
     return f"{capital(evidence.labels.for_all(given))} for everyone"
 
 
 def _same_title(evidence: Evidence) -> str:
     """The title of A: one treatment for everyone, or the best by what is public."""
-    row, labels = evidence.everyone.loc[SameForAlike.name, evidence.epsilon], evidence.labels
+    row, labels = evidence.rows[SameForAlike.name, evidence.epsilon], evidence.labels
     public = [name for name in evidence.problem.records.names if name not in labels.hidden_features]
-    if max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE or not labels.hidden_features or not public:
+    one_for_all = max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE
+    if one_for_all or not labels.hidden_features or not public:
         return _for_everyone(evidence, SameForAlike.name)
-    by = listed(public, last="and") if len(public) <= MOST_NAMED else "what is public"
+    by = in_a_row([name.replace("_", " ") for name in public], "and") if len(public) <= MOST_NAMED else "what is public"
     return f"Best treatment by {by}"
 
 
-def hides_of(spent: float, epsilon: float) -> str:
-    """What an option hides, of a policy that spends so much at an epsilon."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent <= epsilon * (1 + 1e-9) < math.inf else "nothing"
+def hides_of(spent: float) -> str:
+    """What an option hides, by the exact privacy loss of its table."""
+    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
 
 
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
@@ -258,7 +244,7 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
         "title": [place[name].title if name in place else titles.get(name, name) for name in table["policy"]],
         "policy": table["policy"],
         "epsilon": table["epsilon"],
-        "hides": [hides_of(*pair) for pair in zip(table["epsilon_spent"], table["epsilon"], strict=True)],
+        "hides": table["epsilon_spent"].map(hides_of),
         "value": table["value"],
         "low": table["policy"].map(low).where(stated),
         "high": table["policy"].map(high).where(stated),
@@ -281,77 +267,39 @@ def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
 def _pairs(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> list[tuple[str, str]]:
     """Which options are compared: hiding everything, leaking, privacy in all, and those beyond C against A.
 
-    Where B hides everything, too, what hiding costs is told of B, which is the best of those by the weights.
+    Where B hides everything, too, and is another option than A, hiding costs B, the best of those by the weights.
     """
-    hiding = "B" if _hides_everything(evidence, letters, epsilon) else "A"
+    of_a, of_b = (evidence.rows[option.policy, epsilon] for option in letters[:2])
+    other = abs(of_a["value"] - of_b["value"]) > ROUNDING * abs(of_a["value"])
+    hiding = "B" if of_b["epsilon_spent"] < NEGLIGIBLE and other else "A"
     first = [(hiding, "C"), ("B", "A"), ("B", "C"), ("A", "C")]
     return list(dict.fromkeys([*first, *((option.letter, "A") for option in letters[3:])]))
 
 
-def _hides_everything(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> bool:
-    return bool(evidence.everyone.loc[(letters[1].policy, epsilon), "epsilon_spent"] < NEGLIGIBLE)
-
-
-def counted_outcomes(evidence: Evidence) -> list[str]:
-    """The outcomes that differences are told of: those with a weight, and the one that leads; sums of others are not.
-
-    Of a problem alone, whose weights nobody knows, all outcomes.
-    """
-    problem, study = evidence.problem, evidence.study
-    if study is None:
-        return list(problem.outcomes)
-    weights = weights_of(evidence)
-    summed = isinstance(study, ScenarioStudy) and any(
-        weights.get(name) and problem.outcomes[name].any() for name in problem.outcomes.repeated if name != COSTS
-    )
-    return [
-        name
-        for name in problem.outcomes
-        if name == evidence.labels.lead or (weights.get(name) and not (summed and name == SYMPTOMS))
-    ]
-
-
-def weights_of(evidence: Evidence) -> dict[str, float]:
-    """What one of each outcome weighs in the utility; empty for a problem alone."""
-    return {} if evidence.study is None else {COSTS: 1.0, **evidence.study.weights}
-
-
-def differences_table(
-    evidence: Evidence, letters: Sequence[Lettered], pairs: Sequence[tuple[str, str]]
-) -> pd.DataFrame:
+def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
     """The differences of pairs of options in each outcome and in utility, at each epsilon, with verdicts.
 
     At the stated epsilon versions of the model decide, where there are such; elsewhere the stated numbers alone.
     """
     policy = {option.letter: option.policy for option in letters}
-    names = [(name, f"expected_{name}", -1.0) for name in counted_outcomes(evidence)]
+    names = [(name, f"expected_{name}", -1.0) for name in evidence.outcomes]
     measures = [*names, (UTILITY, "value", 1.0)]
-    everyone = evidence.everyone
     rows = []
     for epsilon in evidence.epsilons:
-        for option, than in pairs:
+        for option, than in _pairs(evidence, letters, epsilon):
             for outcome, column, sign in measures:
-                mine, other = (float(everyone.loc[(policy[letter], epsilon), column]) for letter in (option, than))
+                mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                across = (
+                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                )
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
 
 
 def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none.
-
-    What is no more than the rounding of its version is 0.
-    """
-    if evidence.versions is None or column not in evidence.versions.options:
-        return None
-    wide = evidence.versions.options.pivot(index="draw", columns="option", values=column)
-    if not {policy, than} <= set(wide.columns):
-        return None
-    spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
-    difference = (wide[policy] - wide[than]).to_numpy()
-    rounding = np.maximum(TIE * spread, ROUNDING * largest).to_numpy()
-    return np.where(np.abs(difference) <= rounding, 0.0, difference)
+    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
+    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
@@ -381,7 +329,7 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
     fixed = {
-        "belief": level_in_words(problem.records, belief["feature"], belief["level"]),
+        "belief": belief["belief"],
         "among": belief["among"],
         "before": float(belief["before"]),
     }
@@ -392,7 +340,29 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _span(problem: DecisionProblem, policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
+def harmed_table(evidence: Evidence) -> pd.DataFrame:
+    """The groups that are harmed by B instead of A at the stated epsilon, most harmed first.
+
+    Groups within groups, too: a subgroup that gains hides no other that loses. One that is harmed less than a group
+    that it belongs to says nothing new.
+    """
+    groups = evidence.harmed.groups
+    worse = groups[groups["value"] > LEAST_MOVED].sort_values("value", ascending=False, kind="stable")
+    records = evidence.problem.records
+    names = [
+        level_in_words(records, group, level) + ("" if within == ALL else f", {level_in_words(records, within, inner)}")
+        for group, level, within, inner in worse[["group", "level", "within", "within_level"]].to_numpy()
+    ]
+    pair = {"epsilon": evidence.epsilon, "option": "B", "than": "A"}
+    whole = worse["within"].eq(ALL)
+    table = pd.DataFrame({**pair, "group": names, "whole": whole, "share": worse["share"], "value": worse["value"]})
+    # First the group of one feature that bears most of the harm.
+    most = (table["share"] * table["value"]).where(table["whole"])
+    order = table.assign(first=most.eq(most.max())).sort_values("first", ascending=False, kind="stable")
+    return order.drop(columns="first").reset_index(drop=True)
+
+
+def _span(problem: DecisionProblem, policy: Policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
     """The least and the largest belief after a treatment that some of these patients get."""
     on = evaluated_on(policy, problem)
     row, table = rows_on(on, problem), policy.probabilities(on)
@@ -417,25 +387,22 @@ def _warnings(evidence: Evidence) -> list[str]:
 def _details(
     evidence: Evidence,
     letters: Sequence[Lettered],
-    options: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
     epsilon: float,
 ) -> DecisionDetails:
     """The table as it is printed, what is named in sentences, the exchange, the trace, and the textbook's mechanism."""
-    problem, labels, weights = evidence.problem, evidence.labels, weights_of(evidence)
-    now = options[(options["section"] == "option") & (options["epsilon"] == epsilon)].set_index("option")
-    rates = now[[f"expected_{name}" for name in counted_outcomes(evidence)]].to_numpy(dtype=float)
-    count = population(rates.ravel()) if rates.size else HUNDRED
+    problem, labels, weights = evidence.problem, evidence.labels, evidence.weights
+    pairs = _pairs(evidence, letters, epsilon)
+    now = {option.letter: evidence.rows[option.policy, epsilon] for option in letters}
+    rates = [row[f"expected_{name}"] for row in now.values() for name in evidence.outcomes]
+    count = population(rates) if rates else HUNDRED
     changes = named_changes(evidence, now, pairs[:2], count)
     rows, rest = printed_rows(evidence, now, pairs[:2], changes, count)
     unit = unit_of_exchange(evidence, changes, pairs[1])
     unit_weight = math.nan if unit is None else weights[unit]
-    versions, stated = evidence.versions, epsilon == evidence.epsilon
-    exchanged = exchange_of(evidence, letters, epsilon)
-    copy = (RandomizedResponse.name, epsilon)
-    copied = copy in evidence.everyone.index
+    versions = evidence.versions if epsilon == evidence.epsilon else None
+    exchanged = exchange_of(evidence, letters, versions, epsilon)
+    copies = evidence.rows.get((RandomizedResponse.name, epsilon))
     assumed, numbers = counted_illustrative(evidence.study)
-    known = versions is not None and stated
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -451,17 +418,18 @@ def _details(
         unit_weight=unit_weight,
         zones=printed_zones(exchanged.zones, unit_weight),
         exchange=exchanged,
-        acceptability=exchanged.acceptability if known else pd.DataFrame(),
-        perfect_information=_perfect_information(evidence, letters) if known else (math.nan, math.nan),
-        versions=exchanged.versions if known else 0,
-        spread=SPREAD if known and versions.drawn.get("default") else 0.0,
-        drawn=versions.drawn if known else {},
-        wider=wider_versions(versions, letters) if known else pd.DataFrame(columns=["times", "better_in"]),
+        acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
+        perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
+        versions=0 if versions is None else exchanged.versions,
+        better_in=0 if versions is None else exchanged.better,
+        spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
+        drawn={} if versions is None else versions.drawn,
+        wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=epsilon if copied else math.nan,
-        list_true=float(evidence.everyone.loc[copy, "best_action_rate"]) if copied else math.nan,
-        at_limit=_at_limit(evidence, letters[1].policy, epsilon),
+        list_epsilon=math.nan if copies is None else epsilon,
+        list_true=math.nan if copies is None else float(copies["best_action_rate"]),
+        at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
         assumed=assumed,
@@ -469,6 +437,7 @@ def _details(
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
+        median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_difference,
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )
 
@@ -478,16 +447,16 @@ def _title(evidence: Evidence, outcome: str) -> str:
     return "units of cost" if outcome == COSTS else evidence.labels.outcomes.get(outcome, outcome.replace("_", " "))
 
 
-def _at_limit(evidence: Evidence, policy: str, epsilon: float) -> bool:
-    """Whether a policy loses what any private draw loses at least, but for rounding, by a proof that was checked."""
-    everyone = evidence.everyone
-    least = everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max()
-    return bool(everyone.loc[(policy, epsilon), "loss"] <= least * (1 + AT_LIMIT) + NEGLIGIBLE)
+def _at_limit(evidence: Evidence, rows: pd.DataFrame, epsilon: float) -> bool:
+    """Whether B loses, as printed, what any private draw loses at least, by a proof that was checked."""
+    everyone, lost = evidence.everyone, rows[rows["outcome"] == UTILITY].iloc[0]
+    least = float(everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max())
+    return bool(round(least * lost["patients"], int(lost["decimals"])) >= lost["B"])
 
 
 def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
     """What a policy that says nothing about the record gives everyone; "" of any other."""
-    row = evidence.everyone.loc[(policy, epsilon)]
+    row = evidence.rows[policy, epsilon]
     if row["epsilon_spent"] >= NEGLIGIBLE:
         return ""
     given = [title for name, title in evidence.labels.actions.items() if row[f"p_{name}"] > NEGLIGIBLE]
@@ -495,10 +464,10 @@ def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
 
 
 def _perfect_information(evidence: Evidence, letters: Sequence[Lettered]) -> tuple[float, float]:
-    """Its expected value where one of the options with letters is chosen."""
+    """Its expected value where A or B is chosen."""
     assert evidence.versions is not None
-    names = [option.policy for option in letters if option.policy in set(evidence.versions.options["option"])]
-    weight = weights_of(evidence).get(evidence.labels.lead or "", math.nan)
+    names = [option.policy for option in letters[:2]]
+    weight = evidence.weights.get(evidence.labels.lead or "", math.nan)
     return perfect_information(evidence.versions.options, names, weight)
 
 
@@ -526,97 +495,98 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
 
 
-def named_changes(
-    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int
-) -> pd.DataFrame:
+def named_changes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
     """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
 
-    A tenth of what is gained, or of what is lost, by the weights; without weights, of the largest change.
+    A tenth of what is gained, or of what is lost, by the weights; of a problem alone, by the numbers themselves.
     """
-    weights = weights_of(evidence)
+    weights, outcomes = evidence.weights, evidence.outcomes
     rows = []
     for option, than in pairs:
-        moved = {name: float(now.loc[option, f"expected_{name}"] - now.loc[than, f"expected_{name}"]) for name in counted_outcomes(evidence)}
-        worth = {name: value * (weights.get(name, 0.0) if weights else 1.0) for name, value in moved.items()}
-        total = {side: sum(abs(value) for value in worth.values() if value * side > 0) for side in (-1, 1)}
+        columns = {name: f"expected_{name}" for name in outcomes}
+        moved = {name: float(now[option][column] - now[than][column]) for name, column in columns.items()}
+        worth = {name: value * weights.get(name, 0.0 if weights else 1.0) for name, value in moved.items()}
+        lost, gained = (sum(max(sign * value, 0.0) for value in worth.values()) for sign in (1, -1))
         for name, value in moved.items():
-            whole = total[1 if worth[name] > 0 else -1]
+            whole = lost if value > 0 else gained
             part = abs(worth[name]) / whole if whole > 0 else 0.0
-            if abs(value) > LEAST_MOVED and (part >= LEAST_PART or name == evidence.labels.lead):
-                title = _title(evidence, name)
-                rows.append((option, than, name, title, value * count, part, abs(worth[name])))
+            matters = part >= LEAST_PART and abs(worth[name]) >= LEAST_OF_LARGER * max(lost, gained)
+            if abs(value) > LEAST_MOVED and (matters or name == evidence.labels.lead):
+                rows.append((option, than, name, _title(evidence, name), value * count, part, abs(worth[name])))
     table = pd.DataFrame(rows, columns=["option", "than", "outcome", "title", "value", "part", "worth"])
     return table.sort_values("worth", ascending=False, kind="stable").drop(columns="worth").reset_index(drop=True)
 
 
 def printed_rows(
-    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
+    evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of the table as printed, and what its row `REST` sums.
 
-    Numbers are rounded first and subtracted then, so that whoever subtracts what is printed gets what is printed.
+    Numbers are rounded first and subtracted then: a reader who subtracts printed numbers gets the printed difference.
     """
-    weights, labels = weights_of(evidence), evidence.labels
+    weights, outcomes = evidence.weights, evidence.outcomes
     named = list(dict.fromkeys(changes["outcome"]))
-    lead = [labels.lead] if labels.lead in counted_outcomes(evidence) else []
-    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[: MOST_ROWS]
+    lead = [name for name in outcomes if name == evidence.labels.lead]
+    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[:MOST_ROWS]
     shown += [COSTS] if COSTS in named else []
-    rows = [
-        _printed_row(name, _title(evidence, name), weights.get(name, math.nan), now[f"expected_{name}"], pairs, count)
+    rows: list[dict[str, Any]] = [
+        {"outcome": name, "title": _title(evidence, name), "weight": weights.get(name, math.nan)}
+        | rounded_numbers(now, f"expected_{name}", pairs, count)
         for name in shown
     ]
-    lost = _printed_row(UTILITY, "utility lost", math.nan, now["loss"], pairs, count)
-    rest = [name for name in counted_outcomes(evidence) if name not in shown and now[f"expected_{name}"].nunique() > 1]
+    lost: dict[str, Any] = {"outcome": UTILITY, "title": "utility lost", "weight": math.nan}
+    lost |= rounded_numbers(now, "loss", pairs, count)
+    rest = [name for name in outcomes if name not in shown and _differs(now, f"expected_{name}")]
     if weights:
-        sums = {
-            f"{option} − {than}": lost[f"{option} − {than}"]
-            - sum(row["weight"] * row[f"{option} − {than}"] for row in rows if row["weight"] == row["weight"])
-            for option, than in pairs
-        }
-        sums = {pair: round(total, int(lost["decimals"])) + 0.0 for pair, total in sums.items()}
-        rows.append({"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"], **sums})
-    titles = tuple(_title(evidence, name) for name in rest)
-    return pd.DataFrame([*rows, lost]), titles
+        beside: dict[str, Any] = {"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"]}
+        for pair in (f"{option} − {than}" for option, than in pairs):
+            counted = sum(row["weight"] * row[pair] for row in rows if row["weight"] > 0)
+            beside[pair] = round(lost[pair] - counted, lost["decimals"]) + 0.0
+        rows.append(beside)
+    return pd.DataFrame([*rows, lost]), tuple(_title(evidence, name) for name in rest)
 
 
-def _printed_row(
-    outcome: str, title: str, weight: float, values: pd.Series, pairs: Sequence[tuple[str, str]], count: int
-) -> dict[str, object]:
-    """A row: the rounded numbers of each option, and their differences."""
-    decimals = apart(values.loc[["A", "B", "C"]].unique(), count)
-    shown = {letter: round(float(value) * count, decimals) + 0.0 for letter, value in values.items()}
+def _differs(now: Letters, column: str) -> bool:
+    """Whether options differ in a number."""
+    values = [row[column] for row in now.values()]
+    return bool(max(values) - min(values) > LEAST_MOVED)
+
+
+def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
+    """The numbers of each option among so many patients, with decimals that tell A, B and C apart; and differences."""
+    values = {letter: float(row[column]) for letter, row in now.items()}
+    decimals = apart({values[letter] for letter in "ABC"}, count)
+    shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}
     beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
-    return {"outcome": outcome, "title": title, "weight": weight, "decimals": decimals, **shown, **beyond}
+    return {"patients": count, "decimals": decimals, **shown, **beyond}
 
 
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
-    weights, lead = weights_of(evidence), evidence.labels.lead
+    weights, lead = evidence.weights, evidence.labels.lead
     of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
-    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(lead) & of_pair["outcome"].map(weights).gt(0)]
+    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(str(lead)) & of_pair["outcome"].map(weights).gt(0)]
     return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
 
 
-def exchange_of(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> Exchange:
-    """On what it depends whether B is better than A: over the versions of the model, or by the stated numbers."""
-    lead, policy = evidence.labels.lead, {option.letter: option.policy for option in letters}
-    known = evidence.versions is not None and epsilon == evidence.epsilon
-    table = evidence.versions.options if known else as_one_version(evidence.tables["comparison"], epsilon)
-    weight = weights_of(evidence).get(lead or "", 0.0)
+def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:
+    """On what it depends whether B is better than A: over versions of the model, or by the stated numbers alone."""
+    lead, policy = evidence.lead, {option.letter: option.policy for option in letters}
+    table = as_one_version(evidence.tables["comparison"], epsilon) if versions is None else versions.options
+    weight = evidence.weights.get(lead or "", 0.0)
     return exchange(table, policy["B"], policy["A"], lead=lead, weight=weight)
 
 
 def trace_table(evidence: Evidence, epsilon: float, count: int) -> pd.DataFrame:
     """Utility lost over a few epsilons: the limit, the exponential mechanisms, and what was asked for by name."""
-    everyone = evidence.everyone
-    compared = set(everyone["policy"])
+    compared = {name for name, _ in evidence.rows}
     limit = Optimal.name if Optimal.name in compared else UNBEATABLE
     names = [limit, ExponentialFitted.name, Exponential.name, *evidence.named]
     rows = [
-        {"policy": name, "epsilon": value, "loss": float(everyone.loc[(name, value), "loss"]) * count}
+        {"policy": name, "epsilon": value, "loss": float(evidence.rows[name, value]["loss"]) * count}
         for name in dict.fromkeys(names)
         if name in compared
         for value in trace(evidence.epsilons, epsilon)
-        if (name, value) in everyone.index
+        if (name, value) in evidence.rows
     ]
     return pd.DataFrame(rows, columns=["policy", "epsilon", "loss"])

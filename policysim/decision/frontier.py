@@ -62,7 +62,7 @@ def frontier(
     tolerance : float, optional
         How far the true frontier may lie above the lines between the rows, as a share of the benefit.
     progress : Progress, optional
-        Told of each epsilon.
+        Reports each epsilon.
 
     Returns
     -------

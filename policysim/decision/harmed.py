@@ -53,7 +53,7 @@ class Harmed:
         return pairs[[whole[one] <= 0 and whole[other] <= 0 for one, other in zip(outer, inner, strict=True)]]
 
 
-def harmed(problem: DecisionProblem, option: Policy, than: Policy, by: Sequence[str] = ()) -> Harmed:
+def harmed_groups(problem: DecisionProblem, option: Policy, than: Policy, by: Sequence[str] = ()) -> Harmed:
     """Who is harmed by `option` instead of `than`, exactly.
 
     Parameters

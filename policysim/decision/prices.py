@@ -1,4 +1,4 @@
-"""The privacy price list: what hiding each feature costs at best; and which features tell no treatments apart."""
+"""The privacy price list: the least cost of hiding each feature; and which features no choice of a treatment needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     epsilon : float
         The one that the prices are at.
     progress : Progress, optional
-        Told of each price.
+        Reports each price.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
 
 
 def unused_features(problem: DecisionProblem, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of some features that tell no treatments apart in this model, so that it cannot say what hiding them costs.
+    """The features without effect on the choice of a treatment: this model has no price for hiding them.
 
     Such a feature alone moves no difference between two treatments' utilities by more than rounding: the range of the
     utilities under `sensitive = [feature]` is 0. The best choice is then the same whatever it is, and its price of 0 is

@@ -29,9 +29,9 @@ from policysim.words import (
     NOISY_TABLE,
     NOISY_VALUES,
     NOTHING,
-    ONE_FOR_ALL,
-    PRIVATE_CHOICE,
+    PRIVATE_DRAW,
     PRIVATE_RECORD,
+    SAME,
     TRUEST,
 )
 
@@ -41,9 +41,9 @@ TRUSTED = {
     NOISY_TABLE: "who treats and who counts",
     NOISY_VALUES: "who treats",
     TRUEST: "who treats",
-    PRIVATE_CHOICE: "who decides",
+    PRIVATE_DRAW: "who decides",
     PRIVATE_RECORD: "nobody",
-    ONE_FOR_ALL: "nobody",
+    SAME: "nobody",
     AS_IT_IS: "every reader",
 }
 UNPUBLISHED, COUNTS, AS_GIVEN = "nothing", "counts", "as given"
@@ -57,11 +57,11 @@ READERS = ("true_share", "error_of_a_count", "epsilon_spent", "common_share", "t
 def ways_to_publish(
     problem: DecisionProblem, epsilons: Sequence[float] | float = (1.0,), patients: int = 10_000
 ) -> pd.DataFrame:
-    """What each way to give treatments and to publish them costs the patients, and the reader of the publication.
+    """Compare the ways to give treatments and to publish them: the loss of patients, and of the list's readers.
 
-    A noised copy hides nothing from whoever sees the treatment itself: there only the private choice, the private
-    record and one for all do. Where the observer sees nothing but what is published, the best treatment for each can be
-    given and its publication noised: that costs the patients nothing beyond the best for each.
+    A randomised list hides nothing from an observer who sees the treatment itself. Only a private draw, a private
+    record and the same treatment for everyone do. If the observer sees only the list, give each patient the best
+    treatment and replace entries of the list at random: the patients lose nothing.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def ways_to_publish(
     epsilons : sequence of float, optional
         Values >= 0.
     patients : int, optional
-        How many treatments are published, >= 1: only `error_of_a_count` depends on it.
+        The number of published treatments, >= 1: only `error_of_a_count` depends on it.
 
     Returns
     -------
@@ -79,15 +79,15 @@ def ways_to_publish(
 
         - `way`: "nothing" is published; "noisy table": counts of treatments; "noisy values": each treatment through
           k-ary response; "noisy values, most true": through the channel with the largest share of true values;
-          "private choice": of the highest utility; "private record": the record is randomised before anybody decides;
-          "one for all"; "as it is": the best for each, published
+          "private draw": of the highest utility; "private record": the record is randomised before anybody decides;
+          "the same for everyone"; "as it is": the best for each, published
         - `given`: the policy by which treatments are given, as `compare` names it
-        - `published`: "nothing", "counts", the policy that makes the noised copy, or "as given"
+        - `published`: "nothing", "counts", the policy that randomises the list, or "as given"
         - `epsilon`: as asked for
-        - `guess_rate`: how often whoever sees the publication is right at best in telling two equally likely neighbours
-          apart, in [1/2, 1]; of the counts, two logs that differ in one record
-        - `benefit_kept`: as in `compare`: 0 is one treatment for all, 1 the best for each
-        - `expected_OUTCOME`: of the outcome that leads, per patient, as in `compare`; left out where there is none
+        - `guess_rate`: how often an observer of the publication tells two equally likely neighbours apart, at best, in
+          [1/2, 1]; for counts, two logs that differ in one record
+        - `benefit_kept`: as in `compare`: 0 is the same treatment for everyone, 1 the best for each
+        - `expected_OUTCOME`: the leading outcome, per patient, as in `compare`; left out if there is none
         - `true_share`: the share of published treatments that are the given ones; NaN where none is published by itself
         - `error_of_a_count`: the standard deviation, in patients, of the count of a treatment that a reader estimates,
           of the treatment where it is largest; NaN where counts cannot be estimated: where a treatment is never
@@ -116,15 +116,15 @@ def ways_to_publish(
     The largest share of true values is the optimum for the utility [a = g(x)], or where that cannot be computed the
     best of the default policies: k-ary response where all treatments are given often (of two treatments, Holohan, Leith
     & Mason 2017, who minimise the error of a count). A treatment that is rarely given may be left out; R is then
-    singular. The private choice is, likewise, the optimum for
-    the problem's utility, or the best of the default policies that spend epsilon.
+    singular. Likewise, the private draw is the optimum for the problem's utility, or the best of the default policies
+    that spend epsilon.
 
     A noisy table has discrete Laplace noise of scale 2 / epsilon, as replacing a record moves two counts by one: its
     error does not depend on `patients`, and its guess rate is that of one coin (`policies.discrete_laplace`).
 
-    To tell each patient the best treatment and all others nothing is joint differential privacy (Hsu, Huang, Roth,
-    Roughgarden & Wu 2014, Private matchings and allocations); that a private choice is useful to few is what
-    Machanavajjhala, Korolova & Das Sarma (2011) proved for recommendations.
+    Giving each patient the best treatment and publishing nothing is jointly differentially private (Hsu, Huang, Roth,
+    Roughgarden & Wu 2014, Private matchings and allocations). Machanavajjhala, Korolova & Das Sarma (2011) proved for
+    recommendations that private draws are useful to few people.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def publishing_table(
 ) -> pd.DataFrame:
     """The same, of parameters that were checked.
 
-    `known` are rows of a comparison that need not be made again, and `choices` its private choices.
+    `known` are rows of a comparison that need not be made again, and `choices` its private draws.
     """
     references = (Greedy.name, BestFixed.name, RandomizedFeatures.name)
     private = _private_policies(problem, values) if choices is None else list(choices.values())
@@ -163,9 +163,9 @@ def publishing_table(
     rows = []
     for way, epsilon in product(TRUSTED, values):
         given = {
-            PRIVATE_CHOICE: choices[epsilon],
+            PRIVATE_DRAW: choices[epsilon],
             PRIVATE_RECORD: RandomizedFeatures.name,
-            ONE_FOR_ALL: BestFixed.name,
+            SAME: BestFixed.name,
         }.get(way, Greedy.name)
         costs = compared[given, epsilon]
         published, seen = AS_GIVEN, (costs["guess_rate"], costs["epsilon_spent"], 1.0, 0.0)

@@ -37,8 +37,12 @@ from policysim.utility import COSTS, Utility
 SPREAD = 0.3
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
+# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
+TIE, ROUNDING = 1e-9, 1e-12
 REDRAWS = 200
-WIDER = ["times", "draw", "option", "value"]
+# How many times the default spread utility is evaluated with, too.
+WIDER = (2.0, 3.0)
+WIDER_COLUMNS = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
 
@@ -219,7 +223,20 @@ class Redrawn:
 
     options: pd.DataFrame
     drawn: Mapping[str, int]
-    wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER))
+    wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER_COLUMNS))
+
+    def differences(self, option: str, than: str, column: str) -> FloatArray | None:
+        """The differences of two options in each version of the model, (n_versions,); None where there are none.
+
+        What is no more than the rounding of its version is 0.
+        """
+        if column not in self.options or not {option, than} <= set(self.options["option"]):
+            return None
+        wide = self.options.pivot(index="draw", columns="option", values=column)
+        spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
+        difference = (wide[option] - wide[than]).to_numpy()
+        rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
+        return np.where(np.abs(difference) <= rounding, 0.0, difference)
 
 
 def redrawn(
@@ -246,7 +263,7 @@ def redrawn(
     policies : sequence of Policy
         At their epsilons; those that cannot be used on the problem are left out.
     progress : Progress, optional
-        Told of each redraw.
+        Reports each redraw.
     times : sequence of float, optional
         Evaluate utility, too, with the default spread so many times (`Redrawn.wider`).
     """
@@ -268,7 +285,11 @@ def redrawn(
         _evaluated(given, _versions(scenario_study, model, sample, (), each), progress).assign(times=each)
         for each in (times if drawn.get("default") else ())
     ]
-    return Redrawn(options, drawn, pd.concat(wider, ignore_index=True)[WIDER]) if wider else Redrawn(options, drawn)
+    return (
+        Redrawn(options, drawn, pd.concat(wider, ignore_index=True)[WIDER_COLUMNS])
+        if wider
+        else Redrawn(options, drawn)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,11 +318,11 @@ def _versions(
     study: ScenarioStudy, model: ResponseModel, sample: _Sample, counted: Sequence[str], times: float = 1.0
 ) -> Iterator[_Version]:
     """The versions of a scenario, of a sample of its records, with some outcomes; the same random numbers each time."""
-    redraws = Redraws(study, times)
+    redraws, records = Redraws(study, times), Lookup(study.space.codes(sample.records))
     for scenario, utility in redraws.draws(np.random.default_rng(study.seed).spawn(2)[1]):
         response = ResponseModel(scenario) if redraws.rescales else model.with_scenario(scenario)
         weight = 0.0 if study.lead is None else float(utility.weights.get(study.lead, 0.0))
-        yield _Version(sample.shares, *sample.tables(response, utility, counted), weight)
+        yield _Version(sample.shares, *tables_at(records, response, utility, counted), weight)
 
 
 def _cohort_versions(study: CohortStudy, problem: DecisionProblem) -> Iterator[_Version]:
@@ -375,19 +396,19 @@ class _Sample:
             shares /= shares.sum()
         return cls(possible, shares)
 
-    def tables(
-        self, response: ResponseModel, utility: Utility, counted: Sequence[str]
-    ) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """The expected utilities of these records, (m, k), and some outcomes, (m, k) each."""
-        scenario = response.scenario
-        probabilities = response.outcome_probabilities(self.records)
-        at = Lookup(scenario.space.codes(self.records))
-        costs = np.column_stack([at.of(cost) for cost in treatment_costs(scenario, utility.costs)])
-        summed = {SYMPTOMS: symptoms_of(scenario)}
-        outcomes = {
-            name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
-            for name in counted
-            if name != COSTS
-        }
-        outcomes |= {COSTS: costs} if COSTS in counted else {}
-        return -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs, outcomes
+
+def tables_at(
+    records: Lookup, response: ResponseModel, utility: Utility, counted: Sequence[str]
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """The expected utilities of some records, (m, k), and some outcomes, (m, k) each."""
+    scenario = response.scenario
+    probabilities = response.outcome_probabilities(records)
+    costs = np.column_stack([records.of(cost) for cost in treatment_costs(scenario, utility.costs)])
+    summed = {SYMPTOMS: symptoms_of(scenario)}
+    outcomes = {
+        name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
+        for name in counted
+        if name != COSTS
+    }
+    outcomes |= {COSTS: costs} if COSTS in counted else {}
+    return -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs, outcomes

@@ -1,4 +1,4 @@
-"""What only a model tells: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
+"""Tables of a model: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
 
 from __future__ import annotations
 

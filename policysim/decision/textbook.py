@@ -36,7 +36,7 @@ class Textbook:
         The two neighbours who attain it, in words.
     record_utility, neighbour_utility : float
         What that action is worth for each; they differ by Delta.
-    median_stake : float
+    median_difference : float
         For half of the patients the best and the worst treatment differ by no more, in units of utility.
     beats_from : float
         The least epsilon, of two digits, from which it is worth more than the option that it is compared with, beyond
@@ -52,9 +52,14 @@ class Textbook:
     neighbour: str
     record_utility: float
     neighbour_utility: float
-    median_stake: float
+    median_difference: float
     beats_from: float
     keeps_from: float
+
+    @property
+    def pair(self) -> str:
+        """The action and the two neighbours who attain Delta, in words."""
+        return f"{self.action} for [{self.record}] and for [{self.neighbour}]"
 
 
 def textbook(problem: DecisionProblem, value: float, comparison: pd.DataFrame, *, keep: float = KEEP) -> Textbook:
@@ -86,13 +91,13 @@ def textbook(problem: DecisionProblem, value: float, comparison: pd.DataFrame, *
         problem.records.describe(witness.neighbour),
         float(problem.utilities[witness.record, witness.action]),
         float(problem.utilities[witness.neighbour, witness.action]),
-        median_stake(problem),
+        median_difference(problem),
         beats,
         keeps,
     )
 
 
-def median_stake(problem: DecisionProblem) -> float:
+def median_difference(problem: DecisionProblem) -> float:
     """The least difference between best and worst treatment that is not exceeded for half of the patients."""
     each = evaluated_on(Greedy(), problem)
     stakes = each.utilities.max(axis=1) - each.utilities.min(axis=1)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
-
-import pandas as pd
 
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
@@ -15,23 +13,24 @@ from policysim.decision.find import REST, DecisionDetails
 from policysim.numbers import (
     about,
     change,
+    decimal,
     percent,
     places_of_share,
     plain,
     right,
     rounded,
-    rounded_down,
     rounded_up,
     rounded_weight,
     several,
+    share,
     span,
     to_places,
 )
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.labels import Labels
 from policysim.utility import COSTS
-from policysim.words import UNBEATABLE, capital, in_a_row
+from policysim.words import KEEP, UNBEATABLE, capital, in_a_row
 
 # What the lines of the trace are called.
 TRACED = {
@@ -41,7 +40,7 @@ TRACED = {
     Exponential.name: "exponential mechanism of the textbook",
 }
 # Spreads of the model's numbers beside the default, and what they are called.
-WIDER = {2: "twice", 3: "three times"}
+WIDER = {2: "twice the spread", 3: "three times"}
 
 
 def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") -> Screen:
@@ -62,8 +61,8 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
         about=_about(labels),
         options=_introduced(findings),
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings, labels), *_trace(findings)),
-        notes=tuple(_notes(findings, seen)),
+        tables=(_numbers(findings), *_trace(findings)),
+        notes=tuple(_notes(findings)),
         behind=tuple(tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
@@ -73,37 +72,51 @@ def _about(labels: Labels) -> tuple[str, ...]:
     """What kind of model this is, what is secret, who observes, and what the treatments are."""
     treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
     secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
-    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments: {treatments}."]))
+    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."]))
 
 
-def lettered_now(findings: Findings) -> pd.DataFrame:
+def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
     """The options with letters at the epsilon of the words, by letter."""
     table, epsilon = findings.options, findings.details.epsilon
-    return table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].set_index("option")
+    rows: list[Any] = table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].to_dict("records")
+    return {row["option"]: row for row in rows}
 
 
-def verdict_on(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> str:
-    """The verdict on an option against another at the epsilon of the words; by default in utility."""
-    return str(_difference(findings, option, than, outcome)["verdict"])
-
-
-def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> pd.Series:
+def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> dict[str, Any]:
+    """The difference of two options at the epsilon of the words; by default in utility."""
     table = findings.differences
     row = table["epsilon"].eq(findings.details.epsilon) & table["option"].eq(option) & table["than"].eq(than)
-    return table[row & table["outcome"].eq(outcome)].iloc[0]
+    found: list[Any] = table[row & table["outcome"].eq(outcome)].to_dict("records")
+    return dict(found[0])
+
+
+def _verdict(findings: Findings, option: str, than: str) -> str:
+    """The verdict on an option against another, in utility."""
+    return str(_difference(findings, option, than)["verdict"])
+
+
+def _printed(details: DecisionDetails) -> dict[str, dict[str, Any]]:
+    """The rows of the printed table, by outcome."""
+    rows: list[Any] = details.rows.to_dict("records")
+    return {row["outcome"]: row for row in rows}
 
 
 def _introduced(findings: Findings) -> tuple[Option, ...]:
     """Each option, and what it hides."""
-    rows = lettered_now(findings).to_dict("index").items()
-    hides = {
-        "everything": "hides everything: the treatment says nothing about the secret",
-        "nothing": "hides nothing",
-        "up to ε": f"drawn at random, hides the secret up to ε = {plain(findings.details.epsilon)}",
-    }
-    written = {letter: hides[str(row["hides"])] for letter, row in rows}
-    written |= {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}
-    return tuple(Option(str(letter), str(row["title"]), written[letter]) for letter, row in rows)
+    options = []
+    for letter, row in lettered_now(findings).items():
+        # A policy that claims no ε has its exact loss.
+        epsilon = row["guarantee"] if math.isfinite(row["guarantee"]) else row["epsilon_spent"]
+        hides = {
+            "everything": "hides everything: the treatment says nothing about the secret",
+            "nothing": "hides nothing",
+            "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
+        }[row["hides"]]
+        hides = {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}.get(
+            letter, hides
+        )
+        options.append(Option(letter, str(row["title"]), hides))
+    return tuple(options)
 
 
 def _hides_best(findings: Findings) -> str:
@@ -112,29 +125,28 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much does better" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if now.loc["B", "value"] == now.loc["A", "value"] else f"the same ({details.same})"
+        given = "the same as A" if now["B"]["value"] == now["A"]["value"] else f"the same ({details.same})"
         return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
-    if now.loc["B", "hides"] == "nothing":
+    if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
-        f"drawn at random, with odds that the record sets; hides the secret up to ε = {epsilon}: the treatment changes "
-        f"the odds of any fact about the patient by a factor of at most {rounded_up(details.odds)}{best}"
+        f"drawn at random, with odds that the record sets; hides it up to ε = {epsilon}: a treatment changes the odds "
+        f"of any fact at most by a factor of {rounded(details.odds)}{best}"
     )
 
 
 def advice(findings: Findings, labels: Labels, seen: str) -> str:
     """When to choose which option, in one sentence before all others."""
     details: DecisionDetails = findings.details
-    verdict, first = verdict_on(findings, "B", "A"), lettered_now(findings).loc["A", "title"]
-    if seen == "publication" and verdict_on(findings, "C", "A") == BETTER:
+    verdict, title = _verdict(findings, "B", "A"), str(lettered_now(findings)["A"]["title"])
+    first = f"{title[:1].lower()}{title[1:]}"
+    if seen == "publication" and _verdict(findings, "C", "A") == BETTER:
         return (
             "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
             "the list at random."
         )
-    if verdict == EQUAL:
-        return f"Choose A ({first}): B is worth the same."
     if len(details.zones) > 1:
-        return _advice_by_weight(details, labels)
+        return _advice_by_weight(details, labels, first)
     if verdict == BETTER and details.same:
         return f"Choose B ({details.same}): both hide everything, and B is better under the weights of this study."
     if verdict == BETTER:
@@ -142,25 +154,25 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
             f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under the "
             "weights of this study B is better."
         )
-    if verdict == WORSE:
-        return f"Choose A ({first}): it hides everything, and B is worse."
-    return f"Choose A ({first}): it hides everything, and the model cannot show that B is better."
+    why = {WORSE: "B is worse", EQUAL: "B is worth the same"}.get(verdict, "the model cannot show that B is better")
+    return f"Choose A ({first}): it hides everything, and {why}."
 
 
-def _advice_by_weight(details: DecisionDetails, labels: Labels) -> str:
-    """The same where it depends on what one of the lead counts for."""
-    one, unit = labels.one_of_lead, details.unit
-    by_verdict = {str(row["verdict"]): row for row in details.zones.to_dict("records")}
+def _advice_by_weight(details: DecisionDetails, labels: Labels, title: str) -> str:
+    """The same where it depends on what one of the leading outcome counts for."""
+    sides = {WORSE: f"A ({title})", BETTER: "B (the best private draw)"}
+    sure = [zone for zone in details.zones.to_dict("records")[::-1] if zone["verdict"] in sides]
     clauses = []
-    for letter, verdict in (("A", WORSE), ("B", BETTER)):
-        if verdict in by_verdict:
-            low, high = by_verdict[verdict]["low"], by_verdict[verdict]["high"]
-            size = f"more than {rounded_up(low)}" if math.isinf(high) else f"less than {rounded_down(high)}"
-            clauses.append(f"{letter} if {one if not clauses else 'it'} counts for {size} {unit if not clauses else ''}".rstrip())
-    unsure = "; in between this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 2 else ""
-    unsure = "; else this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 1 else unsure
-    stated = "" if details.versions else "As the numbers are stated: "
-    return f"{stated}{capital(f'choose {", ".join(clauses)}') if not stated else f'choose {", ".join(clauses)}'}{unsure}."
+    for place, zone in enumerate(sure):
+        low, high = float(zone["low"]), float(zone["high"])
+        size = f"more than {rounded(low)}" if math.isinf(high) else f"less than {rounded(high)}"
+        size = f"{rounded(low)} to {rounded(high)}" if low > 0 and high < math.inf else size
+        one, unit = (labels.one_of_lead, f" {details.unit}") if place == 0 else ("it", "")
+        clauses.append(f"{sides[zone['verdict']]} if {one} counts for {size}{unit}")
+    between = "; in between this model does not decide" if len(clauses) > 1 else "; else this model does not decide"
+    unsure = between if NOT_SHOWN in set(details.zones["verdict"]) else ""
+    condition = "" if details.versions else ", as the numbers are stated"
+    return f"Choose {', '.join(clauses)}{unsure}{condition}."
 
 
 def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
@@ -168,14 +180,14 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     details: DecisionDetails = findings.details
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
-    if details.same and verdict_on(findings, "B", "A") != EQUAL:
+    if details.same and _verdict(findings, "B", "A") != EQUAL:
         both = "Both hide everything: privacy does not decide between them, the weights do."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
-        yield Line(f"Leaking up to ε = {epsilon}", capital(_trades(findings, *details.leaking)) + ".")
-    if verdict_on(findings, "B", "A") != EQUAL:
+        yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
+    if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
-    if details.spread:
+    if details.drawn and _verdict(findings, "B", "A") != EQUAL:
         yield Line("How sure", _how_sure(details), fixed=True)
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
@@ -195,35 +207,27 @@ def _costs(findings: Findings) -> str:
     details: DecisionDetails = findings.details
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
-    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
-    lost = _row(details, UTILITY)[f"{option} − {than}"]
+    per = f"({option} instead of {than}), per {plain(details.patients)}"
+    lost = float(_printed(details)[UTILITY][f"{option} − {than}"])
     if lost == 0:
         return f"costs nothing ({option} instead of {than}): the same treatment is best for everyone."
     if not more and not fewer:
-        return f"costs {per}: {_utility(details, lost)}."
-    return f"costs {per}: {in_a_row(more, 'and') or 'nothing that is counted'}{'; ' + in_a_row(fewer, 'and') if fewer else ''}."
+        return f"costs {per}: {about(lost)} units of utility."
+    paid = in_a_row(more, "and") or "nothing that is counted"
+    return f"costs {per}: {'; '.join(filter(None, [paid, in_a_row(fewer, 'and')]))}."
 
 
 def _trades(findings: Findings, option: str, than: str) -> str:
     """What an option buys and costs instead of another."""
     details: DecisionDetails = findings.details
     more, fewer = _changed(details, option, than)
-    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
+    per = f"({option} instead of {than}), per {plain(details.patients)}"
     if not more and not fewer:
-        saved = -_row(details, UTILITY)[f"{option} − {than}"]
-        return f"buys {per}: {_utility(details, saved) if saved > 0 else 'nothing'}"
+        saved = -float(_printed(details)[UTILITY][f"{option} − {than}"])
+        return f"buys {per}: {f'{about(saved)} units of utility' if saved > 0 else 'nothing'}"
     bought = in_a_row(fewer, "and") or "nothing that is counted"
-    return f"buys {per}: {bought}{f'; for {in_a_row(more, "and")}' if more else ''}"
-
-
-def _row(details: DecisionDetails, outcome: str) -> pd.Series:
-    """A row of the printed table."""
-    return details.rows.set_index("outcome").loc[outcome]
-
-
-def _utility(details: DecisionDetails, amount: float) -> str:
-    """An amount of utility, among the patients that are counted."""
-    return f"{about(amount)} units of utility"
+    price = f"; for {in_a_row(more, 'and')}" if more else ""
+    return f"buys {per}: {bought}{price}"
 
 
 def _worth(findings: Findings, labels: Labels) -> Line:
@@ -236,11 +240,14 @@ def _worth(findings: Findings, labels: Labels) -> Line:
         return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
-    rows = [(f"{rounded(stated)} (this study)", verdict), *(_zone(zone, details) for zone in details.zones.to_dict("records"))]
+    rows = [
+        (f"{rounded(stated)} (this study)", verdict),
+        *(_zone(zone, details) for zone in details.zones.to_dict("records")),
+    ]
     return Line("Is that worth it?", question, tuple(rows), fixed=True)
 
 
-def _verdict_words(details: DecisionDetails, row: pd.Series) -> str:
+def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
     if not details.versions:
         words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
@@ -254,7 +261,7 @@ def _verdict_words(details: DecisionDetails, row: pd.Series) -> str:
     }[str(row["verdict"])]
 
 
-def _zone(zone: Mapping[str, Any], details: DecisionDetails) -> tuple[str, str]:
+def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
     """One zone of the exchange: for which worth of one of the lead which verdict holds."""
     low, high = float(zone["low"]), float(zone["high"])
     where = f"up to {rounded(high)}" if low == 0 else f"{rounded(low)} to {rounded(high)}"
@@ -266,88 +273,103 @@ def _zone(zone: Mapping[str, Any], details: DecisionDetails) -> tuple[str, str]:
 
 def _how_sure(details: DecisionDetails) -> str:
     """How the versions of the model were made, and what other spreads give."""
-    drawn, total = details.drawn, plain(details.numbers)
+    drawn = details.drawn
     if "together" in drawn:
         return f"The versions come with the model: {plain(drawn['together'])} numbers vary together."
-    stated = f"{several(drawn['stated'], 'number')} vary within their stated intervals, " if drawn.get("stated") else ""
-    if not drawn.get("default"):
-        return f"In each version {stated.removesuffix(', ')}."
-    wider = details.wider.to_dict("records")
-    others = in_a_row([f"{plain(row['better_in'])} at {WIDER[int(row['times'])]} the spread" for row in wider], "and")
-    beside = f": B is then better than A in {others}" if others else ""
-    return (
-        f"In each version {stated}{plain(drawn['default'])} of {total} numbers vary by a spread of "
-        f"{plain(details.spread)}, which nobody stated{beside}."
+    ways = []
+    if drawn.get("stated"):
+        ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
+    if drawn.get("default"):
+        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
+        ways.append(f"{numbers} vary by a spread of {plain(details.spread)} that nobody stated")
+    wider = [
+        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
+        for row in details.wider.to_dict("records")
+    ]
+    beside = (
+        f" B is better in {plain(details.better_in)} of {plain(details.versions)} versions, {', '.join(wider)}."
+        if wider
+        else ""
     )
+    return f"{capital(in_a_row(ways, 'and'))}.{beside}"
+
+
+def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
+    """Whether so many versions no longer show that B is better."""
+    better = float(row["better_in"]) / details.versions
+    return " (too few to show it)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:
-    """Who does worse by B instead of A."""
+    """Who does worse by B instead of A: the group that bears most of it, and the subgroup that is hit hardest."""
     details: DecisionDetails = findings.details
     table = findings.harmed
+    measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
     if not details.groups_compared:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
-    table = table[table["epsilon"] == details.epsilon] if len(table) else table
-    measure = f"more {labels.lead_title}" if labels.lead else "more units of utility lost"
     if table.empty:
         return f"No group, of those that are compared, has {measure} by B than by A."
-    row = table.iloc[0]
-    per = plain(details.patients)
-    return (
-        f"By B instead of A “{row['group']}” ({percent(row['share'])} of patients): "
-        f"{about(row['value'] * details.patients)} {measure} per {per} of them."
-    )
+    rows = table.to_dict("records")
+    first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
+    of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
+    per = f"per {plain(details.patients)} of them"
+    words = f"By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
+    if hardest is first:
+        return f"{words}."
+    return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
+
+
+def _beliefs(findings: Findings) -> dict[str, dict[str, Any]]:
+    """The belief that B moves most, under each option, by letter; empty where hardly any moves."""
+    table = findings.leaks
+    rows: list[Any] = table[table["epsilon"] == findings.details.epsilon].to_dict("records") if len(table) else []
+    return {row["option"]: row for row in rows}
 
 
 def _leaks(findings: Findings) -> str:
     """What an observer learns from B."""
-    now, details = lettered_now(findings), findings.details
-    apart = f"An observer distinguishes two patients {right(now.loc['B', 'guess_rate'])} times of 100 (coin toss: 50)."
-    if details.same:
+    if findings.details.same:
         return "Nothing: a treatment from A or B says nothing about the secret."
-    table = findings.leaks
-    if table.empty:
-        return apart
-    row = table[table["epsilon"].eq(details.epsilon) & table["option"].eq("B")].iloc[0]
+    if not (beliefs := _beliefs(findings)):
+        apart = right(lettered_now(findings)["B"]["guess_rate"])
+        return f"By a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+    row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
     before, after = span(row["before"], row["before"], places), span(row["low"], row["high"], places)
     return f"By a treatment from B the belief “{row['belief']}”{among} moves from {before} % to {after} %."
 
 
-def _numbers(findings: Findings, labels: Labels) -> Grid:
+def _numbers(findings: Findings) -> Grid:
     """The options as columns, what is counted as rows, and the differences, which add up to the utility."""
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
-    letters, pairs = list(now.index), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
-    rows = [_counted(row, letters, pairs, details, labels) for row in details.rows.to_dict("records")]
-    table, epsilon = findings.leaks, details.epsilon
-    if len(table):
-        beliefs = table[table["epsilon"] == epsilon].set_index("option")
-        before = float(beliefs["before"].iloc[0])
-        places = places_of_share(before)
-        title = f"Belief “{beliefs['belief'].iloc[0]}” (before: {span(before, before, places)} %), %"
-        cells = [span(beliefs.loc[letter, "low"], beliefs.loc[letter, "high"], places) for letter in letters]
+    letters, pairs = list(now), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
+    rows = [_counted(row, letters, pairs, details) for row in _printed(details).values()]
+    if beliefs := _beliefs(findings):
+        of_b, places = beliefs["B"], places_of_share(beliefs["B"]["before"])
+        title = f"Belief “{of_b['belief']}” (before: {span(of_b['before'], of_b['before'], places)} %), %"
+        cells = [span(beliefs[letter]["low"], beliefs[letter]["high"], places) for letter in letters]
         rows.append((title, "", *cells, *[""] * len(pairs)))
-    told = [right(now.loc[letter, "guess_rate"]) for letter in letters]
-    rows.append(("Two patients told apart (toss: 50), of 100", "", *told, *[""] * len(pairs)))
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(epsilon)}", "weighs", *letters, *pairs)
+    told = [right(now[letter]["guess_rate"]) for letter in letters]
+    rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *pairs)
     return Grid(head, tuple(rows))
 
 
-def _counted(
-    row: Mapping[str, Any], letters: list[str], pairs: list[str], details: DecisionDetails, labels: Labels
-) -> tuple[str, ...]:
+def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], details: DecisionDetails) -> tuple[str, ...]:
     """One row of the table: what is counted, its weight, and its numbers."""
     places = int(row["decimals"])
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
     beyond = [change(row[pair], places) for pair in pairs]
     if row["outcome"] == REST:
-        title = f"All else ({in_a_row(details.rest[:3], 'and')}), in utility" if details.rest else "Rounding, in utility"
+        more = len(details.rest) - 1
+        summed = f"All else ({details.rest[0]}{f' and {more} more' if more else ''})" if details.rest else "Rounding"
+        title = f"{summed}, in utility"
         return (title, "", *[""] * len(letters), *beyond)
     title = capital(str(row["title"]))
     if row["outcome"] == UTILITY:
-        title = f"Utility lost{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+        title = f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
     return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
 
 
@@ -358,9 +380,8 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     epsilons = sorted(table["epsilon"].unique())
     if len(epsilons) < 2:
         return
-    now = lettered_now(findings)
-    places = int(details.rows.set_index("outcome").loc[UTILITY, "decimals"])
-    of_a, of_c = (to_places(details.rows.set_index("outcome").loc[UTILITY, letter], places) for letter in "AC")
+    places = int(_printed(details)[UTILITY]["decimals"])
+    of_a, of_c = (to_places(_printed(details)[UTILITY][letter], places) for letter in "AC")
     rows = []
     for policy, lines in table.groupby("policy", sort=False):
         losses = lines.set_index("epsilon")["loss"]
@@ -370,26 +391,32 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
-def _notes(findings: Findings, seen: str) -> Iterator[str]:
+def _notes(findings: Findings) -> Iterator[str]:
     """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
     details: DecisionDetails = findings.details
+    again = "A second treatment of a patient leaks again, up to ε."
     if details.textbook is not None:
         yield _why_textbook(details)
     if not math.isnan(details.list_true):
         yield (
-            "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
-            f"random; at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of them show the treatment "
-            "really given."
+            "If only a list is published, and nobody sees the treatment: give C, and replace entries at random (at "
+            f"ε = {plain(details.list_epsilon)}, {percent(details.list_true)} are true). {again}"
         )
-    yield "A second treatment of the same patient leaks again, up to ε."
+    else:
+        yield again
 
 
 def _why_textbook(details: DecisionDetails) -> str:
     """Why the exponential mechanism of the textbook loses more than the fitted one."""
-    textbook = details.textbook
-    from_a = "never beats A" if math.isinf(textbook.beats_from) else f"is worse than A below ε = {rounded(textbook.beats_from)}"
+    why = details.textbook
+    assert why is not None
+    beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
+    beats = beats if why.beats_from > 0 else "it is better than A"
+    beats = "it is never better than A" if math.isinf(why.beats_from) else beats
+    keeps = f", and keeps {percent(KEEP)} of what C gains over A from ε = {decimal(why.keeps_from)} on"
+    keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
-        f"The textbook's exponential mechanism {from_a}: it starts from equal odds, and its noise is sized for "
-        f"{textbook.pair} (Δ = {rounded_up(textbook.sensitivity, 3)}), while for half of the patients the treatments "
-        f"differ by less than {rounded(textbook.median_difference)}."
+        "The textbook's exponential mechanism starts from equal odds, with noise for the two records that differ most "
+        f"(Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients the treatments differ by "
+        f"at most {rounded(why.median_difference)}: {beats}{keeps}."
     )

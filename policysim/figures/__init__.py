@@ -2,9 +2,10 @@
 
 benefit     what is lost and what harm is done, over epsilon and against each other; what the benefit is made of, and
             what hiding each feature costs
+acceptability   whether an option is better, against what one outcome weighs
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
-noised_copies   what a reader of what is published can know
+noised_copies   what a reader of a published list learns
 curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
 layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)
@@ -14,6 +15,7 @@ A new figure is a function here, from a table to a Figure, on a `looks.canvas`; 
 the section of the page) in the question whose answer it belongs to.
 """
 
+from policysim.figures.acceptability import acceptability
 from policysim.figures.benefit import benefit_parts, benefit_vs_harm, frontier, gained_by_outcome, harm_of, price_bars
 from policysim.figures.curves import over_epsilon, telling
 from policysim.figures.lettering import set_epsilon_axis
@@ -25,6 +27,7 @@ from policysim.figures.writing import to_pdf, to_png, to_svg
 
 __all__ = [
     "SIZES",
+    "acceptability",
     "action_probabilities",
     "benefit_parts",
     "benefit_vs_harm",

@@ -55,7 +55,7 @@ from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, attains, capital, in_a_
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
-CHOSEN_ELSEWHERE = "one for all, chosen on other patients (best-fixed)"
+CHOSEN_ELSEWHERE = "best single arm, chosen on other patients (best-fixed)"
 BEST_ARM: dict[str, Any] = {"color": BLACK, "linestyle": "dashdot"}
 # What others are read against is drawn strongly, in line widths; the others thinly.
 STRONG, WEAK = 1.5, 0.6
@@ -65,9 +65,9 @@ EXPECTED = "expected_"
 ENDS = ("_low", "_high")
 # Of 100 guesses, so many right: the numbers of the axis on top.
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
-TOP = "right guesses of 100, at most"
+TOP = "two patients told apart, times of 100, at most"
 BAND = "Bands: 95 % interval of the estimate (sampling error)."
-SHADED = "Shaded: beyond any ε-private choice."
+SHADED = "Shaded: beyond any private draw."
 # The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
 BOUNDS = {ACHIEVABLE: "achievable (the limit is below)", UNBEATABLE: "unbeatable (the limit is above)"}
 # Of the width, the names of the mechanisms: at the right, and below in a column.
@@ -84,11 +84,11 @@ def frontier(
     count: int | None = None,
     **paper: Unpack[Paper],
 ) -> Figure:
-    """Utility lost and a harm, such as deaths, against epsilon (log scale), a line per policy; above, right guesses.
+    """Draw utility lost and a harm, such as deaths, against epsilon (log scale), a line per policy.
 
-    The axis at the right of utility lost has the benefit kept (0 %: one treatment for all), and that on top the most
-    that an observer of the treatment can guess right of 100 between two records that must look alike,
-    100 e^epsilon / (1 + e^epsilon). One treatment for all, which costs no privacy, has a star at the left.
+    The axis at the right of utility lost has the benefit kept (0 %: the same treatment for everyone). The axis on top
+    has how often of 100 an observer of the treatment can tell two records apart that must look alike, at most:
+    100 e^epsilon / (1 + e^epsilon). The same treatment for everyone, which costs no privacy, has a star at the left.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def shade_out_of_reach(axes: Axes, table: pd.DataFrame, column: str, best: float
 HARM = "benefit_vs_harm"
 MOST_DOTS = 5
 EPSILON = "ε = "
-FRONTIER = "the most that any ε-private choice keeps, a line for each ε"
+FRONTIER = "the most that any private draw keeps, a line for each ε"
 # Of the width, the names of the mechanisms at the right, and below.
 HARM_LEGEND = (0.26, 0.8)
 
@@ -396,13 +396,13 @@ def _share_names(ends: Sequence[Annotation]) -> None:
             text.remove()
 
 
-# So many outcomes are told apart; the others are one.
+# So many outcomes have parts of their own; the others are one.
 MOST_OUTCOMES = 6
 OTHERS = "all others"
 AXIS = "utility per patient, against one treatment for all; left of 0: lost"
 # Of the width, the names of the policies may take this much, and those of the parts this much: at the right, or below.
 NAMES_SHARE, PARTS_LEGEND = 0.3, (0.2, 0.38)
-# The palette of the parts but the lead, furthest apart first, and a hatch with each, so that none is told by its colour
+# The palette of the parts but the lead, furthest apart first, and a hatch with each, so that none needs its colour
 # alone: of lines, since those of dots make an SVG ten times as large.
 PARTS = tuple(zip((0, 7, 2, 4, 3, 5, 6), ("", "///", "|||", "\\\\\\", "xxx", "---", "+++"), strict=True))
 # A part that is a smaller share of the longest bar cannot be seen.
@@ -527,7 +527,7 @@ def price_bars(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     ----------
     table : DataFrame
         From `policysim.decision.prices.price_list`: hides, epsilon (one), loss, which is NaN for what the model does
-        not use. What costs less than 1 % of the dearest is told in words.
+        not use. A line of text names features below 1 % of the dearest.
     **paper : Paper
         What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 

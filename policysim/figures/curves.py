@@ -199,7 +199,7 @@ def telling(
 ) -> list[str]:
     """The policies whose curves are drawn where there may be more than a panel can show, in the table's order.
 
-    First one for all, the optimum (or its bounds), the exponential mechanisms and the best for each, which frame all
+    First best-fixed, the optimum (or its bounds), the exponential mechanisms and the best for each, which frame all
     others; then those that depend on epsilon, the best at `epsilon` first; last the other references.
 
     Parameters
@@ -274,7 +274,7 @@ def lines_seen(
     write : callable
         How a number is written, with its unit.
     epsilon : float
-        The place between the ends that is told, if it is between them: the nearest one of the rows.
+        The place between the ends to describe: the nearest one of the rows.
     names : sequence of str, optional
         The policies that are drawn; all by default.
 
@@ -322,7 +322,7 @@ def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:
     choices : DataFrame
         Of one policy: patient, epsilon, action, probability.
     epsilon : float
-        The nearest one of the table is told.
+        The nearest one of the table is described.
     """
     finite = choices[(choices["epsilon"] > 0) & (choices["epsilon"] < float("inf"))]
     told = []

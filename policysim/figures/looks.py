@@ -73,8 +73,8 @@ class Look:
 # The look of each built-in policy. Those that do not depend on epsilon are grey.
 POLICY_LOOKS = {
     "greedy": Look(GREY, "*", "dashed", "best for each (greedy)"),
-    "best-fixed": Look(GREY, "s", label="one for all (best-fixed)"),
-    "uniform": Look(GREY, "d", "dotted", "by lot (uniform)"),
+    "best-fixed": Look(GREY, "s", label="the same for everyone (best-fixed)"),
+    "uniform": Look(GREY, "d", "dotted", "equal odds (uniform)"),
     "exponential": Look("#0072B2", "o"),
     "exponential-fitted": Look("#CC79A7", "D"),
     "permute-and-flip": Look("#3A9AD9", "P"),

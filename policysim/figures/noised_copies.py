@@ -1,4 +1,4 @@
-"""What a reader of a publication can know, beside what is kept by those who give what they publish."""
+"""What a reader of a published list learns, and the benefit kept if observers see the treatment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, non
 from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
 from policysim.figures.looks import GREY, Look, Paper, canvas, side_by_side
-from policysim.words import NOISY_TABLE, NOISY_VALUES, PRIVATE_CHOICE, PRIVATE_RECORD, TRUEST
+from policysim.words import NOISY_TABLE, NOISY_VALUES, PRIVATE_DRAW, PRIVATE_RECORD, SAME, TRUEST
 
 NAME = "publishing"
 COLUMNS = ["way", "epsilon", "true_share", "error_of_a_count", "benefit_kept", "common_share"]
@@ -24,16 +24,16 @@ LOOKS = {
     NOISY_TABLE: Look("#009E73", "D"),
     NOISY_VALUES: Look("#C84F00", "<"),
     TRUEST: Look("#CC79A7", "^", "dashed"),
-    PRIVATE_CHOICE: Look("#0072B2", "o"),
+    PRIVATE_DRAW: Look("#0072B2", "o"),
     PRIVATE_RECORD: Look("#882255", ">"),
 }
 # What does not depend on epsilon.
-COMMONEST, BEST, ONE = "the commonest, always", "best for each, copies noised", "one for all"
-WHOSE = "of those who give what they publish"
+COMMONEST, BEST = "the commonest, always", "best for each, list randomised"
+WHOSE = "if observers see the treatment"
 
 
 def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
-    """What a reader of noised copies can know against epsilon, beside what those keep who give what they publish.
+    """Draw what a reader of a randomised list learns against epsilon, and the benefit kept by a private draw.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     Figure, or the axes given
         A panel for the share of published treatments that are the given ones, with that of always publishing the
         commonest; one for the error of a count (log scale), where it is known; and one for the benefit kept by a
-        private choice and a private record, where there is benefit. The best for each keeps all of it.
+        private draw and a private record, where there is benefit. The best for each keeps all of it.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
             {COMMONEST: float(rows["common_share"].iloc[0])},
         ),
         "error_of_a_count": ("Error of a count, patients", (NOISY_TABLE, NOISY_VALUES, TRUEST), {}),
-        "benefit_kept": ("Benefit kept", (PRIVATE_CHOICE, PRIVATE_RECORD), {BEST: 1.0, ONE: 0.0}),
+        "benefit_kept": ("Benefit kept", (PRIVATE_DRAW, PRIVATE_RECORD), {BEST: 1.0, SAME: 0.0}),
     }
     # An error of 0 has no place on a logarithmic axis.
     there = {column: np.isfinite(rows[column]) for column in about}
@@ -74,7 +74,7 @@ def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     }
     known = {column: panel for column, panel in known.items() if not panel[1].empty}
     if not known:
-        raise ValueError(f"{NAME} has nothing to draw: its table has no numbers of noised copies or private choices.")
+        raise ValueError(f"{NAME} has nothing to draw: its table has no numbers of randomised lists or private draws.")
     across = side_by_side(len(known), 3, **paper)
     with canvas(page=(3.4 * len(known), 3.2), column=2.3 * len(known), **paper) as made:
         labels = []

@@ -183,7 +183,7 @@ def ways_over_days(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
 
 
 def published_over_days(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
-    """Which share of patients gets each treatment on each day: everyone, and those whose first records tell most.
+    """Draw the share of patients with each treatment on each day: for all, and where the first record matters most.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     same = ""
     if flat:
         told = in_a_row([name.replace("_", " ") for name in flat], "and")
-        same = f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {told}."
+        same = f"Not drawn, because all levels lose the same, to within {percent(FLAT)} of the largest loss: {told}."
     notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names, policies))
     return _multiples(
         table, kept, order, "loss", paper, names=names, title="Who bears the loss", axis=LOST, notes=notes

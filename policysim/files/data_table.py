@@ -134,7 +134,7 @@ def read_table(
     """Read a CSV or Parquet file, or take a data frame or an array; these are called `name`.
 
     Columns of an array, and of a CSV file without a `header`, are named by their places, "0" first; names of a frame
-    that are no text become text. `progress` is told of a file.
+    that are no text become text. `progress` counts files.
 
     Raises
     ------

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO
 
 from policysim.errors import OutputError
@@ -77,7 +78,7 @@ def complain(message: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a text on standard error. If that cannot be written, nobody can be told."""
+    """Print a text on standard error. If that fails, nothing can be printed."""
     try:
         _write(sys.stderr, text)
     except OSError:
@@ -108,18 +109,30 @@ def visible(text: str) -> str:
     return one_line(text, but="\n")
 
 
+def in_notebook() -> bool:
+    """Whether a kernel of a notebook runs this."""
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
+
+
 @contextmanager
 def progress_bar(unit: str = "step") -> Iterator[Progress]:
-    """Progress as a bar on stderr, if that is a terminal and the work takes long enough to wonder.
+    """Progress as a bar on stderr, if that is a terminal or a notebook and the work takes long enough to wonder.
 
     Each second it is drawn anew, so that its clock goes on however long a step takes.
     """
-    from tqdm import tqdm  # noqa: PLC0415 - --help has no need of either
+    from policysim.progress import Progress  # noqa: PLC0415 - --help has no need of either
 
-    from policysim.progress import Progress  # noqa: PLC0415
+    tqdm: Any
+    notebook = in_notebook()
+    if notebook and find_spec("ipywidgets"):
+        from tqdm.notebook import tqdm  # noqa: PLC0415
+    else:
+        from tqdm import tqdm  # noqa: PLC0415
 
-    # disable=None: tqdm itself asks whether stderr is a terminal.
-    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+    # None: tqdm itself asks whether stderr is a terminal.
+    disable = False if notebook else None
+    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=disable, leave=False, unit=unit, file=sys.stderr) as bar:
         done = threading.Event()
 
         def expect(steps: int) -> None:

@@ -20,7 +20,7 @@ def binned(name: str, cuts: Sequence[float], *, missing: bool = False) -> Featur
     cuts : sequence of float
         Rising numbers. Cuts (28, 34) make three half-open bins, "< 28", "28 to < 34" and "≥ 34".
     missing : bool
-        Whether missing values have a level of their own, "NA", the last; else they have none.
+        with `cuts`: `true` makes missing values a level "NA". In `levels`, `"NA"` stands for them
 
     Examples
     --------
@@ -40,11 +40,11 @@ def read_feature(name: str, table: TomlTable) -> Feature:
     Keys
     ----
     levels
-        all values that are possible
+        all possible values
     cuts
         rising numbers: the bins are below the first, between two, and from the last on
     missing : false
-        with `cuts`: whether missing values are a level of their own, "NA". Among `levels`, `"NA"` stands for them
+        with `cuts`: `true` makes missing values a level "NA". In `levels`, `"NA"` stands for them
     """
     if ("levels" in table) == ("cuts" in table):
         table.fail("must be { levels = [...] } or { cuts = [...] }")

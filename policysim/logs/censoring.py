@@ -84,7 +84,7 @@ def pseudo_outcomes(
     With S the probability of being free and G that of not being censored, both by Kaplan and Meier, t the horizon and
     u the patient's time, the patient's state is known if the event happened at u <= t, or if u >= t. Inverse
     probability of censoring weights are then 1 / G just before min(u, t) (Robins & Rotnitzky 1992). To the weighted
-    state is added what a censored patient's follow-up tells, sum over times v < t of S(t) / S(v) dM(v) / G(v), with M
+    state is added what a censored patient's follow-up adds, sum over times v < t of S(t) / S(v) dM(v) / G(v), with M
     the martingale of censoring: over an arm this sums to 0, so that the mean is that of weighting alone, which is
     Kaplan and Meier's (Satten & Datta 2001). The variance of the mean is then Greenwood's (1926), as the numbers are
     the influence function of S(t) (Andersen, Klein & Rosthoj 2003 call them pseudo-observations). So whatever takes the
@@ -205,5 +205,5 @@ def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:
     return (
         f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
         "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if within each arm those "
-        "who leave have the same prospects as those who stay."
+        "who leave have the same prospects as the patients who stay."
     )

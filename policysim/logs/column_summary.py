@@ -115,7 +115,7 @@ def is_time(name: str) -> bool:
 
 
 def is_status(name: str) -> bool:
-    """Whether a name says that a column tells events from censoring: status, os_status; not marital_status.
+    """Whether a column, by its name, marks events and censoring: status, os_status; not marital_status.
 
     Examples
     --------

@@ -103,7 +103,7 @@ def count_log(source: LogSource, executor: Executor | None = None, progress: Pro
     executor : concurrent.futures.Executor, optional
         Counts files in its threads, processes, or a cluster; by default this thread does. The log is the same.
     progress : Progress, optional
-        Told of the files counted.
+        Reports the files counted.
 
     Raises
     ------

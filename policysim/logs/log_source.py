@@ -1,4 +1,4 @@
-"""LogSource: what a study says about its log; of a feature, its levels, or the cuts between bins of a number.
+"""LogSource: what a study says about its log, such as the levels of a feature, or the cuts between its bins.
 
 `read_data` reads it from the table [data] of a study file. Nothing heavy is imported.
 """
@@ -100,7 +100,7 @@ class LogSource(LogColumns):
     ----
     file : required
         a `.csv` or `.parquet` file, its path relative to this one; or three of them. A folder, a pattern such as
-        `"logs/*.parquet"`, or a list of files is one log in many files, which is counted
+        `"logs/*.parquet"`, or a list of files is one log in many files; policysim counts it
     file.features : required with three files
         a row for each patient: `id` and features
     file.actions : required with three files
@@ -110,47 +110,48 @@ class LogSource(LogColumns):
     id : none
         the column of patients' ids, by which three files are joined; without it, row by row
     header : true
-        whether CSV files begin with the names of their columns. With `false` these are their places: "0", "1" and so on
+        `true` if CSV files begin with the names of their columns. With `false` the names are their places: "0", "1" and
+        so on
     treatment : required with one file
-        the column of treatments; left out where three files have a column of 0 and 1 for each. Several make it
-        together, as in a factorial trial or with a column of 0 and 1 for each: `["aspirin", "heparin"]`. Values are
-        then theirs with a comma between: `"1, 0" = "aspirin"`
+        the column of treatments; not needed if three files have a column of 0 and 1 for each treatment. Several columns
+        may form the treatment together, as in a factorial trial: `["aspirin", "heparin"]`. A value then lists their
+        values: `"1, 0" = "aspirin"`
     treatments.VALUE : those that occur, sorted
-        which values of the column are possible, each with a name; the first is the reference
+        the possible values of the column, each with a name; the first is the reference
     propensity : required
         the probability of each patient's treatment: `"equal"` (1/k for k treatments); the ratio of a randomisation, `{
-        control = 1, drug = 2 }`, with a number > 0 for each name in `treatments`; `"arm shares"` of one whose ratio is
-        not known; a column that holds it; or `"estimate"` (a model of the features: then nothing protects against what
-        they leave out)
+        control = 1, drug = 2 }`, with a number > 0 for each name in `treatments`; `"arm shares"` if its ratio is
+        unknown; a column that holds it; or `"estimate"` (a model of the features; features that are missing from it
+        bias every number)
     outcome.COLUMN : required, unless there is a `horizon`
         columns and their weights, negative where 1 is harm; the weighted sum is the utility. Weight 0: shown for each
         arm, but no part of the utility
     outcome_title : none
-        what the outcome is, in words, as screen and page say it
+        the outcome in words, for screen and page
     time : none
-        where follow-up may end early: the column of times, to the event or to the end of follow-up, numbers ≥ 0 in any
-        unit. `time`, `event` and `horizon` go together: the utility is then 1 for patients who are free of the event at
-        the horizon, else 0, estimated by inverse probability of censoring weighting; `outcome` may add columns of
-        weight 0
+        if follow-up may end early: the column of times, to the event or to the end of follow-up, numbers ≥ 0 in any
+        unit. `time`, `event` and `horizon` go together: the utility is 1 for patients who are free of the event at the
+        horizon, else 0, estimated by inverse probability of censoring weighting; `outcome` may add columns of weight 0
     event : none
-        the column that says which of the two `time` is: 1 (the event) or 0 (censored)
+        the column that is 1 if `time` is the time of the event, and 0 if it is the end of follow-up (censored)
     horizon : none
         a time > 0 that patients of every arm were followed to
     outcome_checked : none
-        outcomes that are taken although they look like an id, a time of follow-up, or something known before treatment
+        outcomes that you have checked, although they look like an id, a time of follow-up, or a feature from before
+        treatment
     range : what outcomes within [0, 1] can sum to
-        the lowest and the highest utility that is possible: `[0, 1]`
+        the lowest and the highest possible utility: `[0, 1]`
     missing : "refuse"
-        rows without an outcome: `"refuse"`, `"exclude"`, or `"worst"` (they count as the lowest utility). Rows without
-        a treatment are left out and counted with `"exclude"`, and refused otherwise
+        rows without an outcome: `"refuse"`, `"exclude"`, or `"worst"` (they count as the lowest utility). `"exclude"`
+        also leaves out and counts rows without a treatment; otherwise they are refused
     model : "linear"
-        what scores are fitted with: `"linear"`, `"logistic"` (one outcome of 0 and 1), `"gradient-boosting"`,
-        `"constant"` (the mean of each arm), `"stacked"` (regressions without and with products of features, and small
-        trees, weighted by held-out rows), or `"chosen"`: a regression, without or with products, shrunk to the arms'
-        means as far as held-out rows of the training part say, and the means alone where nothing is there
+        the model of scores: `"linear"`, `"logistic"` (one outcome of 0 and 1), `"gradient-boosting"`, `"constant"` (the
+        mean of each arm), `"stacked"` (regressions without and with products of features, and small trees, weighted by
+        held-out rows), or `"chosen"`: a regression, without or with products, shrunk to the means of the arms; held-out
+        rows of the training part say how far
     features.NAME : required
-        a column that was known before treatment, as `{ levels = [...] }` or as `{ cuts = [...] }`. Levels and cuts are
-        public: they must come from knowledge, not from these data
+        a column from before treatment, as `{ levels = [...] }` or as `{ cuts = [...] }`. Levels and cuts are public, so
+        do not take them from these data
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class LogSource(LogColumns):
     outcome_model : str
         One of `OUTCOME_MODELS`.
     outcome_checked : tuple of str
-        Outcomes that somebody has looked at: they are taken whatever their names and values suggest.
+        Outcomes that the user has checked: their names and values are not questioned.
     study : Path or None
         The study's file, for messages.
     unread : int
@@ -202,7 +203,7 @@ class FollowUp:
     time : str
         The column of times, in any unit: to the event, or to the end of follow-up.
     event : str
-        The column that tells which of the two: 1 (the event) or 0 (censored).
+        The column with 1 for the event and 0 for the end of follow-up (censored).
     horizon : float
         > 0, in the unit of `time`: the outcome is to be free of the event at this time.
     """

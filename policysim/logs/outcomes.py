@@ -58,7 +58,7 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
             checked = toml_list([*source.outcome_checked, name])
             found.append(
                 f"{place_in_study(source, 'outcome', name)}data.outcome: {toml_text(name)} {reason}; if it is the "
-                f"outcome all the same, write outcome_checked = {checked} in [data]"
+                f"outcome anyway, write outcome_checked = {checked} in [data]"
             )
     if found:
         raise InputFileError("\n".join(map(one_line, found)))
@@ -96,7 +96,7 @@ def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str 
 def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Mapping[str, str]) -> str | None:
     """Why a column cannot be an outcome, by its own name and values, and by the names of others.
 
-    `statuses` are columns that tell censoring; `again` are those of `measured_again`.
+    `statuses` are columns that mark censoring; `again` are those of `measured_again`.
     """
     name = column.name
     # Whole numbers without a gap, each once, number the rows.
@@ -111,13 +111,13 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
         )
     if name in again:
         return (
-            f"cannot be the outcome: {toml_text(again[name])} is probably a later measurement of it, so that it was "
-            "known before treatment, which cannot change it; name a column of results"
+            f"cannot be the outcome: {toml_text(again[name])} is probably a later measurement of it, so it is from "
+            "before treatment, which cannot change it; name a column of results"
         )
     if column.n_distinct > 2 and (is_time_to_event(name) or (is_time(name) and statuses)):
-        tells = f" ({', '.join(map(toml_text, statuses))} tells whose)" if statuses else ""
+        censored = f" (by {', '.join(map(toml_text, statuses))})" if statuses else ""
         return (
-            f"cannot be the outcome: it is a time of follow-up, which ends early for patients who are censored{tells}; "
+            f"cannot be the outcome: it is a time of follow-up, which ends early for censored patients{censored}; "
             "name a column of 0 and 1 instead, such as free of the event at one year"
         )
     return None
@@ -218,7 +218,7 @@ def measured_again(columns: Iterable[str]) -> dict[str, str]:
 
 
 def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
-    """Columns of two values that tell events from censoring, by their names."""
+    """Columns of two values that mark events and censoring, by their names."""
     return [c.name for c in columns if c.n_distinct == 2 and is_status(c.name) and not is_before(c.name)]
 
 

@@ -21,11 +21,11 @@ from policysim.files.terminal import json_text, print_json, progress_bar, say
 from policysim.files.whole_files import check_writable, is_unfinished, write_files
 from policysim.numbers import to_csv
 from policysim.output.answer_page import Vector, answer_page, captioned
-from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
 from policysim.progress import SILENT, Progress
 from policysim.question.answer import MANIFEST, PAGE, Answer, Drawing, SizeName
 from policysim.question.protocol import Question
+from policysim.report.differences import same_numbers
 from policysim.study.cells import COLUMNS
 from policysim.words import WIDEST
 

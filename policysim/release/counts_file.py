@@ -33,7 +33,7 @@ class Counts:
     column : str
         The column that holds the candidates.
     candidates : tuple of str
-        As declared, else sorted: never in the order of the rows, which tells who is there.
+        As declared, else sorted: never in the order of the rows, which shows who is there.
     people : dict of str to tuple of int
         For each group, as declared, else sorted, the number of people per candidate. One group named "" where there
         are none.

@@ -48,7 +48,7 @@ class Draw:
     release : Release
         What it costs.
     patients : collection of bytes
-        The digests of the ids of those who are charged (`Ledger.digest`), if the release charges `each`.
+        The digests of the ids of the charged patients (`Ledger.digest`), if the release charges `each`.
     """
 
     answer: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Exact draws: one door through which every private choice leaves.
+"""Exact draws: every treatment or value that is released is drawn here.
 
 Each row of a policy becomes whole numbers that sum to 2^62, and a draw compares one random whole number with their
 running sums: an action has exactly its weight of 2^62 chances. Rounding by itself would break epsilon. So each class of

@@ -111,7 +111,7 @@ class Release:
     epsilon : Decimal
         The privacy loss of one person, all of his rows together, as declared: >= 0; inf for what hides nothing.
     hides, publishes : tuple of str
-        The features that it hides up to epsilon, and those that whoever sees it learns.
+        The features that it hides up to epsilon, and the features that an observer of it learns.
     adjacency : str
         `REPLACE`, `ADD_OR_REMOVE` or `ONE_FEATURE`.
     shows_rows : bool

@@ -36,7 +36,7 @@ from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATI
 from policysim.release.privatize_source import Codes, Source
 from policysim.words import cells, wrapped
 
-COUNT = "noised_count"
+COUNT = "noisy_count"
 # Cells of one table at most: more of them than rows would hold little but noise.
 MOST_CELLS = 100_000
 WIDTHS, ROWS_SHOWN = (72, 16), 40
@@ -147,7 +147,7 @@ def release_table(
     Returns
     -------
     dict
-        What is public: `file`, `note_file`, `note`, `warnings` and `counts`, a list of levels and the noised count.
+        What is public: `file`, `note_file`, `note`, `warnings` and `counts`, a list of levels and the noisy count.
 
     Raises
     ------
@@ -247,12 +247,12 @@ def table_screen(document: Mapping[str, Any]) -> str:
         f"ε = {epsilon:g} in all, between files in which {neighbours(note['adjacency'], note['rows_per_person'])}.",
         *(f"! {warning}" for warning in document["warnings"]),
     )
-    lines += ["", cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
+    lines += ["", cells([", ".join([*groups, *counted]), "noisy count"], WIDTHS)]
     for row in counts[:ROWS_SHOWN]:
         *levels, count = row.values()
         lines.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
     if len(counts) > ROWS_SHOWN:
         lines.append(f"... and {len(counts) - ROWS_SHOWN:,} more, in the file")
     negative = "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none"
-    lines += wrapped(f"A count below zero {negative}. Whoever adds up counts adds up their noise, too.")
+    lines += wrapped(f"A count below zero {negative}. A sum of counts has the noise of all of them.")
     return "\n".join([*lines, f"Note: {document['note_file']}", ""])

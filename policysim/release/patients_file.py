@@ -140,7 +140,7 @@ class Columns:
         return [self.id, self.event, *(feature.name for feature in self.features)]
 
     def codes(self, frame: Any, table: PlacedRows, bad: BadRows, before: int, replaced: Counter[str]) -> IntArray:
-        """The level of each cell, (m, n_features); `bad` is told of cells without one, but no value that is hidden.
+        """The level of each cell, (m, n_features); `bad` lists cells without one, but no hidden value.
 
         `replaced` counts the cells of each feature for which a level stands that they do not hold.
         """

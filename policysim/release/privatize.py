@@ -134,7 +134,7 @@ def privatize_files(
 
 
 def words_of(seed: int | None) -> WordSource:
-    """Random words of 62 bits: the operating system's, or a generator's, whose seed tells what was drawn."""
+    """Random words of 62 bits: the operating system's, or a generator's, whose seed reveals the draw."""
     if seed is None:
         return system_words
     rng = np.random.default_rng(seed)

@@ -23,14 +23,13 @@ from policysim.release.ledger import amount
 FORMAT = 1
 RELEASE = "release: drawn from the operating system's randomness"
 SIMULATION = "simulation, not a release: drawn from a generator that can be run again"
-UNDONE = "SIMULATION, not a release: whoever has the seed can undo it."
+UNDONE = "SIMULATION, not a release: a person who has the seed can undo it."
 DECLARED, DATA = "declared", "data"
 GUARANTEE = (
-    "Any two values of these columns of one row are told apart by the row in this file at most as well as a privacy "
-    "loss of epsilon allows. Public by assumption: the columns, their levels, the number of rows and their order. The "
-    "rows keep their order: do not sort by a column that is to be hidden. A person with several rows spends epsilon on "
-    "each. Every other release about the same people adds its epsilon to this one's: their ledger counts them. Other "
-    "columns are unchanged."
+    "A row of this file changes the odds between any two values of these columns by a factor of at most e^epsilon. "
+    "Public by assumption: the columns, their levels, the number of rows and their order. The rows keep their order: "
+    "do not sort by a hidden column. A person with several rows spends epsilon on each. Every other release about the "
+    "same people adds its epsilon to this one's: their ledger counts them. Other columns are unchanged."
 )
 
 # More combinations of levels than this cannot be estimated to any use, and the table of them would not fit the memory.

@@ -62,7 +62,7 @@ class Source:
         return "file" if self.several else self.files[0].unit
 
     def in_turn(self, progress: Progress) -> Iterator[tuple[ColumnsFile, Progress]]:
-        """Each file, and who is told of the rows that are read of it; of a folder, a step is a file."""
+        """Each file, and the progress of its rows; in a folder, a step is a file."""
         if self.several:
             progress.expect(len(self.files))
         for file in self.files:
@@ -100,7 +100,7 @@ def open_source(path: Path) -> Source:
     """
     stamps, files = [], []
     for part in files_of(path) if path.is_dir() else (path,):
-        check_ending(part)  # told first, whether or not there is such a file
+        check_ending(part)  # before whether there is such a file
         stamps.append(stamp(part))
         files.append(open_columns(part, plain=True))
         others = set(files[0].schema.names) ^ set(files[-1].schema.names)
@@ -119,7 +119,7 @@ class Codes:
     features : sequence of FeatureLevels
         What each private column may hold (`policies.levels`).
     bad : BadRows
-        Told of the rows that hold something else, of one file or more, but not what: it is private.
+        Lists the rows that hold something else, but not the value: it is private.
     people : People, optional
         Whose rows they are; by default each is a person's.
 

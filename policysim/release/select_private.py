@@ -1,4 +1,4 @@
-"""What `policysim select` computes and says: a private choice for each group, what it costs, and how good it is.
+"""The work of `policysim select`: a private selection for each group, its cost, and how good it is.
 
 It says what may be published, and apart from it what may not.
 """

@@ -1,1 +1,1 @@
-"""A report of any kind: what was found, its words, and what becomes of it: screen, page, JSON document, folder."""
+"""A report of any kind: its findings and words, as screen, page, JSON document and folder."""

@@ -94,6 +94,9 @@ class Contents:
         Those beside the findings, as far as they apply, such as "comparison" (as `policysim.compare` returns it).
     name : str
         Of its folder among the reports.
+    before : Screen or None
+        Words that are printed in place of the screen, and stand before it on the page: which ε was chosen, of a report
+        at that ε.
     screens : mapping of float to Screen
         The words at each ε of the page's slider; empty for a page without one.
     epsilon : float
@@ -121,6 +124,7 @@ class Contents:
     more_tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()
     name: str = "problem"
+    before: Screen | None = None
     screens: Mapping[float, Screen] = field(default_factory=dict)
     epsilon: float = 1.0
     identity: Mapping[str, Any] = field(default_factory=dict)
@@ -130,6 +134,11 @@ class Contents:
     related: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=lambda: {"Report": PAGE})
     exit_code: int = 0
+
+    @property
+    def printed(self) -> Screen:
+        """The words that a terminal shows."""
+        return self.before or self.screen
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -144,8 +153,8 @@ class Contents:
     def document(self) -> dict[str, Any]:
         """What `--json` prints beside the manifest: the lines, the details and all tables."""
         return {
-            "title": self.screen.title,
-            "answer": {line.label: line.text for line in self.screen.lines},
+            "title": self.printed.title,
+            "answer": {line.label: line.text for line in self.printed.lines},
             "warnings": list(self.findings.warnings),
             "details": as_values(self.findings.details),
             **{name: table.to_dict("records") for name, table in self.tables.items()},

@@ -1,4 +1,4 @@
-"""Where two runs of a study differ: in numbers of their tables, row by row, and in what their manifests say.
+"""Where the tables of two runs differ, row by row.
 
 NumPy's logarithm and exponential may differ in the last bit from one processor to another. So a number agrees with
 another that is one unit of the last written digit away.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from envs.toml_reader import InputFileError
 
@@ -52,9 +52,9 @@ class Disagreement:
     row : int
         Counted from 1 below the header of the old table; 0 if only the new one has the row, or if it is about all.
     key : mapping of column to text
-        The cells that tell this row from all others.
+        The cells that identify this row.
     column : str
-        Of a table; of a manifest its key, with dots between levels; else what of the file it is.
+        Of a table; else what of the file it is.
     old, new : str
         As printed.
     """
@@ -114,7 +114,7 @@ def same_numbers(old: bytes, new: bytes) -> bool:
     try:
         before, now = csv_text(old.decode()), csv_text(new.decode())
     except (ValueError, csv.Error):
-        return False  # whatever stands there is not what a run writes
+        return False  # no run wrote this
     same_shape = before.columns == now.columns and len(before.rows) == len(now.rows)
     return same_shape and all(map(_same_row, before.rows, now.rows))
 
@@ -134,31 +134,32 @@ def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Disagreemen
         yield Disagreement(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))
         return
     keys = key_columns(new)
-    # A row that agrees with the one at its place needs no key, whose own last digit may be another one.
-    moved = {
-        place for place, row in enumerate(new.rows) if place >= len(old.rows) or not _same_row(old.rows[place], row)
-    }
-    waiting: dict[CsvRow, list[CsvRow]] = {}
-    for place in sorted(moved):
-        waiting.setdefault(tuple(new.rows[place][key] for key in keys), []).append(new.rows[place])
-    for place, row in enumerate(old.rows):
-        if place < len(new.rows) and place not in moved:
+
+    def key_of(row: CsvRow) -> tuple[tuple[str, str], ...]:
+        return tuple((new.columns[column], row[column]) for column in keys)
+
+    # Rows that agree where they stand need no key, whose own last digit may be another one.
+    agree = {number for number, rows in enumerate(zip(old.rows, new.rows, strict=False)) if _same_row(*rows)}
+    waiting = defaultdict(list)
+    for number, row in enumerate(new.rows):
+        if number not in agree:
+            waiting[key_of(row)].append(row)
+    for number, row in enumerate(old.rows):
+        key = key_of(row)
+        if number in agree:
             continue
-        key = tuple(row[column] for column in keys)
-        named = dict(zip((old.columns[column] for column in keys), key, strict=True))
-        if not waiting.get(key):
-            yield Disagreement(name, place + 1, named, "row", THERE, MISSING)
+        if not waiting[key]:
+            yield Disagreement(name, number + 1, dict(key), "row", THERE, MISSING)
             continue
-        for column, was, now in zip(old.columns, row, waiting[key].pop(0), strict=True):
-            if not _same_cell(was, now):
-                yield Disagreement(name, place + 1, named, column, was, now)
+        for column, before, now in zip(old.columns, row, waiting[key].pop(0), strict=True):
+            if not _same_cell(before, now):
+                yield Disagreement(name, number + 1, dict(key), column, before, now)
     for key, rows in waiting.items():
-        named = dict(zip((new.columns[column] for column in keys), key, strict=True))
-        yield from (Disagreement(name, 0, named, "row", MISSING, THERE) for _ in rows)
+        yield from (Disagreement(name, 0, dict(key), "row", MISSING, THERE) for _ in rows)
 
 
 def key_columns(table: TextRows) -> list[int]:
-    """The first columns that tell the rows apart; those that tell nothing beyond the ones before are left out.
+    """The first columns that identify the rows; columns that add nothing to the ones before are left out.
 
     Examples
     --------
@@ -166,12 +167,12 @@ def key_columns(table: TextRows) -> list[int]:
     [2]
     """
     keys: list[int] = []
-    told_apart = 1
+    n_distinct = 1
     for column in range(len(table.columns)):
-        found = len({tuple(row[key] for key in (*keys, column)) for row in table.rows})
-        if found > told_apart:
+        distinct = {tuple(row[key] for key in (*keys, column)) for row in table.rows}
+        if len(distinct) > n_distinct:
             keys.append(column)
-            told_apart = found
+            n_distinct = len(distinct)
     return keys
 
 
@@ -183,11 +184,9 @@ def _same_cell(one: str, other: str) -> bool:
     if one == other:
         return True
     left, right = _number(one), _number(other)
-    return left is not None and right is not None and _close(left, right)
-
-
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
+    if left is None or right is None:
+        return False
+    return math.isclose(left, right, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
 
 
 def _number(text: str) -> float | None:
@@ -195,30 +194,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Disagreement]:
-    """Where two manifests differ; numbers agree as those of tables do.
-
-    Examples
-    --------
-    >>> statements("m.json", {"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
-    [Disagreement(file='m.json', row=0, key={}, column='epsilon', old='2.0', new='1.0')]
-    """
-    return [Disagreement(file, 0, {}, *found) for found in _unequal("", old, new)]
-
-
-def _unequal(key: str, old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in dict.fromkeys([*old, *new]):
-            yield from _unequal(f"{key}.{name}" if key else name, old.get(name, MISSING), new.get(name, MISSING))
-    elif not _equal(old, new):
-        yield key, str(old), str(new)
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_equal, old, new))
-    if isinstance(old, float) and isinstance(new, float):
-        return _close(old, new)
-    return bool(type(old) is type(new) and old == new)

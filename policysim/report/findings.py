@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from policysim.words import SURE, UNLIKELY
+
 BETTER, WORSE, EQUAL, NOT_SHOWN = "better", "worse", "equal", "not shown"
-# Better in so many versions of the model is better, in so few is worse; between them the model cannot show it.
-SURE, UNLIKELY = 0.9, 0.1
 # What a difference in utility is called among the outcomes.
 UTILITY = "utility"
 

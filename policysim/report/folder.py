@@ -59,6 +59,10 @@ class FigureFiles:
                 raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
         return [drawing for drawing in drawings if drawing.name in (self.names or known)]
 
+    def paths(self, drawing: Drawing) -> dict[str, FileFormat]:
+        """The relative path of each file of a drawing, and its kind."""
+        return {f"figures/{drawing.name}.{kind}": kind for kind in self.formats}
+
     def of(self, drawing: Drawing, *, narrow: bool = False) -> tuple[dict[str, bytes], Vector]:
         """The files of one drawing, by relative path, and what the page has: each size is drawn once."""
         # matplotlib is the slowest import of all; options are read before it is needed.
@@ -78,7 +82,7 @@ class FigureFiles:
         if "svg" in self.formats:
             made["svg"] = vectors[self.size].svg.encode()
         on_page = replace(vectors["page"], narrow=vectors["column"] if narrow else None)
-        return {f"figures/{drawing.name}.{kind}": made[kind] for kind in self.formats}, on_page
+        return {path: made[kind] for path, kind in self.paths(drawing).items()}, on_page
 
 
 DEFAULT = FigureFiles()
@@ -99,7 +103,7 @@ def folder_files(
         Where an earlier run may have left the same tables: one of the same numbers (`same_numbers`) is taken as it is,
         so that the last bit of another processor's logarithm changes no file.
     progress : Progress, optional
-        Told of each drawing and page.
+        Reports each drawing and page.
     """
     drawings = wanted.chosen(report.drawings)
     files = {f"{name}.csv": to_csv(table) for name, table in report.tables.items()}
@@ -121,7 +125,7 @@ def folder_files(
         "command": list(report.arguments),
         **report.identity,
         "versions": versions,
-        "answer": [f"{line.label}: {line.text}" for line in report.screen.lines],
+        "answer": [f"{line.label}: {line.text}" for line in report.printed.lines],
         "results": {name: digest(content) for name, content in files.items()},
     }
     return {**files, **report.files, MANIFEST: json_text(manifest).encode()}
@@ -173,7 +177,7 @@ def print_report(
         beside: dict[str, Any] = {label.lower().replace(" ", "_"): path for label, path in paths.items()}
         print_json({**manifest, **report.document(), **beside})
         return
-    text = report.screen.text(full=full, brief=brief).rstrip("\n")
+    text = report.printed.text(full=full, brief=brief).rstrip("\n")
     for line in (f"{label}: {path}" for label, path in paths.items()):
         last = text.rpartition("\n")[2]
         text += f" {line}" if not full and len(f"{last} {line}") <= WIDEST else f"\n{line}"

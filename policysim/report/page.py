@@ -114,7 +114,7 @@ def answer_part(screen: Screen) -> str:
 def notebook_part(report: Contents) -> str:
     """The words and tables of a report for a notebook, with their style."""
     style = f".policysim {{\n{_text('answer.css')}}}"
-    return f'<div class="policysim"><style>{style}</style>\n{answer_part(report.screen)}</div>'
+    return f'<div class="policysim"><style>{style}</style>\n{answer_part(report.printed)}</div>'
 
 
 def moving(report: Contents) -> dict[str, Any]:
@@ -128,7 +128,8 @@ def moving(report: Contents) -> dict[str, Any]:
     """
     epsilons = sorted(report.screens) or [report.epsilon]
     screens = [report.screens.get(epsilon, report.screen) for epsilon in epsilons]
-    parts = [[inner for _, inner in MOVING.findall(answer_part(screen))] for screen in screens]
+    before = answer_part(report.before) if report.before else ""
+    parts = [[inner for _, inner in MOVING.findall(before + answer_part(screen))] for screen in screens]
     texts = enumerate(zip(*parts, strict=True))
     return {
         "position": epsilons.index(report.epsilon),

@@ -42,7 +42,7 @@ class Report(Contents):
 
     def __str__(self) -> str:
         """The screen."""
-        return self.screen.text()
+        return self.printed.text()
 
     def __repr__(self) -> str:
         """What is in it."""

@@ -16,8 +16,8 @@ from policysim.words import WIDEST, line_width
 
 # The texts of labelled lines begin here, and the rows below such a line here.
 LABEL_WIDTH, ROW_INDENT = 21, 23
-# A title of a row has at least so much room.
-LEAST_ROOM = 15
+# A title of a row has at least so much room; heads of columns take more lines until it has so much.
+LEAST_ROOM, ENOUGH_ROOM, MOST_LINES = 15, 36, 4
 
 
 class Option(NamedTuple):
@@ -29,7 +29,7 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A labelled line, and rows that go with it: each a text and what is said of it.
+    """A labelled line, and rows that go with it: each a text and its value.
 
     `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
     """
@@ -77,7 +77,7 @@ class Screen:
     about : tuple of str
         What kind of model or data this is, what is secret, who observes.
     options : tuple of Option
-        Before anything is said of them.
+        The options, with their letters.
     lines : tuple of Line
         The answer.
     tables : tuple of Grid
@@ -103,13 +103,11 @@ class Screen:
     def text(self, *, full: bool = False, brief: bool = False) -> str:
         """The screen as printed: the title and the labelled lines alone if it is brief, all tables if it is full."""
         first = [*(f"Warning: {warning}" for warning in self.warnings), self.title, self.advice, *self.about]
-        blocks = [list(wrapped(first)), list(introduced(self.options)), list(labelled(self.lines))]
+        blocks = [[*wrapped(first), *introduced(self.options)], list(labelled(self.lines))]
         if not brief:
-            blocks += [aligned(table) for table in self.tables]
-            blocks.append(list(wrapped(self.notes)))
+            blocks.append([*(line for table in self.tables for line in aligned(table)), *wrapped(self.notes)])
         if full:
-            for table in self.behind:
-                blocks.append([*wrapped([table.title]), *aligned(table), *wrapped([table.note])])
+            blocks += [[*wrapped([table.title]), *aligned(table), *wrapped([table.note])] for table in self.behind]
         return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -146,22 +144,25 @@ def labelled(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def aligned(table: Grid) -> list[str]:
-    """A table: the titles of rows to the left, the other columns to the right, over the whole width.
+    """A table: the titles of rows to the left, the other columns to the right, at most as wide as a screen.
 
-    A title that is too long for its column goes on in a line of its own; heads stand in as many lines as they need.
+    Heads and titles of rows go on in further lines where there is no room.
     """
-    widths = [max((len(row[place]) for row in table.rows), default=0) for place in range(1, len(table.head))]
-    heads = [_in_lines(text, max(width, 6)) for text, width in zip(table.head[1:], widths, strict=True)]
-    widths = [max(width, *map(len, lines)) for width, lines in zip(widths, heads, strict=True)]
+    cells = [max((len(row[place]) for row in table.rows), default=0) for place in range(1, len(table.head))]
     longest = max(map(len, (table.head[0], *(row[0] for row in table.rows))))
-    gap = 2 if longest + sum(widths) + 2 * len(widths) <= WIDEST else 1
-    room = max(LEAST_ROOM, min(longest, WIDEST - sum(widths) - gap * len(widths)))
-    depth = max(map(len, heads), default=1)
-    above = [[*[""] * (depth - len(lines)), *lines] for lines in heads]
-    first = _in_lines(table.head[0], room)
-    first = [*first, *[""] * (depth - len(first))]
-    rows = [[first[place], *(lines[place] for lines in above)] for place in range(depth)]
-    rows = [*([] if not any(table.head) else rows), *(list(row) for row in table.rows)]
+    for depth in range(1, MOST_LINES + 1):
+        heads = [_in_lines(text, depth) for text in table.head[1:]]
+        widths = [max(width, *map(len, lines)) for width, lines in zip(cells, heads, strict=True)]
+        room = WIDEST - sum(widths) - 2 * len(widths)
+        if room >= min(longest, ENOUGH_ROOM):
+            break
+    gap = 2 if room >= LEAST_ROOM else 1
+    room = min(longest, max(LEAST_ROOM, WIDEST - sum(widths) - gap * len(widths)))
+    first = textwrap.wrap(table.head[0], room, break_on_hyphens=False) or [""]
+    columns = [first, *heads]
+    lines = max(map(len, columns))
+    above = zip(*([*[""] * (lines - len(column)), *column] for column in columns), strict=True)
+    rows = [*(above if any(table.head) else ()), *table.rows]
     return [line for row in rows for line in _row(row, room, widths, " " * gap)]
 
 
@@ -172,6 +173,9 @@ def _row(row: Sequence[str], room: int, widths: Sequence[int], gap: str) -> Iter
     yield gap.join([f"{title:<{room}}", *cells]).rstrip()
 
 
-def _in_lines(text: str, width: int) -> list[str]:
-    """A title in lines; a word that is longer than the width stands whole."""
-    return textwrap.wrap(text, max(width, 6), break_long_words=False, break_on_hyphens=False) or [""]
+def _in_lines(text: str, depth: int) -> list[str]:
+    """A title in at most so many lines, as narrow as it can be."""
+    width = max(map(len, text.split()), default=0)
+    while len(lines := textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)) > depth:
+        width += 1
+    return lines or [""]

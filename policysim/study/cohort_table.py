@@ -1,7 +1,7 @@
 """Tables of one's own: a row for each kind of patient and treatment, with what a model of patients expects of it.
 
-Which records exist is the product of the levels of the features. Those that hidden features tell apart must all have
-rows, so that the data do not choose the domain; of a combination of public features without a row nobody comes.
+Which records exist is the product of the levels of the features. Records that differ in hidden features must all
+have rows, so that the data do not choose the domain; a combination of public features without a row has no patients.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Cohort:
         )
 
     def redrawn(self) -> Iterator[Cohort]:
-        """The cohort of each redraw."""
+        """The cohort of each version of the model."""
         draws = self.redraws or self.stated
         for draw in range(len(draws.shares)):
             outcomes = {name: table[[draw]] for name, table in draws.outcomes.items()}
@@ -149,7 +149,7 @@ class Cohort:
             place = self.table.places([int(first[there])])[0]
             raise DataError(
                 f"{place}: [{self.space.describe(there)}] has a row, and [{self.space.describe(lacks)}], which must "
-                f"look alike, has none: whoever is hidden needs all levels of {', '.join(hidden)} (patients may be 0)"
+                f"look alike, has none: hidden records need all levels of {', '.join(hidden)} (patients may be 0)"
             )
         for action, name in enumerate(self.actions if self.allowed is not None else ()):
             column = np.asarray(self.allowed)[:, action]
@@ -158,8 +158,8 @@ class Cohort:
                 members = partition.members(int(mixed[0]))
                 row = self.stated.rows[0][members[column[members] != column[members[0]]][0], action]
                 raise DataError(
-                    f"{self.table.places([int(row)])[0]}: {ALLOWED}: {name} is allowed to some of those who agree in "
-                    f"all but {', '.join(hidden)}, which are hidden: it must depend on public features only"
+                    f"{self.table.places([int(row)])[0]}: {ALLOWED}: {name} is allowed to only some of the kinds that "
+                    f"agree in all but {', '.join(hidden)}, which are hidden: it must depend on public features only"
                 )
 
 
@@ -225,7 +225,7 @@ def problem_from_frame(
         A row for each kind of patient and treatment. A column `allowed` (0 or 1) may say which treatments a kind may
         get, by public features only.
     features : sequence of str
-        The columns that tell kinds apart.
+        The columns that define a kind of patients.
     treatment : str
         The column of the treatment; treatments are in the order of their first rows.
     patients : str

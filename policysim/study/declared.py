@@ -51,41 +51,41 @@ class Study:
     Keys
     ----
     title : the study's name: of the file, or of the folder of a `study.toml`
-        the question, as reports show it
+        the question that reports show
     seed : 0
         for all random draws; a whole number
     related.REPORT : none
-        a report beside this one that is about the same patients, and in a sentence or two why it may say something
-        else; the pages are linked
+        a report beside this one about the same patients, with a sentence or two why its answer may differ; the pages
+        are linked
     privacy.hidden_from : "anyone who sees the treatment"
         who must not learn the record, in words
     privacy.seen : "treatment"
-        what an observer sees: `"treatment"`, as a pharmacy, a bill or a ward does; or `"publication"` alone, as the
-        reader of a register or a paper does. There each patient may get the best treatment, and the publication is
+        what an observer sees: `"treatment"`, such as a pharmacy, a bill or a ward; or only the `"publication"`, such as
+        the reader of a register or a paper. Then each patient may get the best treatment, and the publication is
         randomised
     privacy.published_patients : 10000
-        how many patients a publication is about; for the errors of its counts
+        the number of patients in a publication; for the errors of its counts
     privacy.adjacency : "any-record"
         which records must look alike: any two (`"any-record"`), any two that differ in one feature (`"one-feature"`),
         or any two that differ only in hidden features (`"sensitive"`)
     privacy.sensitive
         the hidden features; `adjacency` is then `"sensitive"`
     privacy.public
-        in place of `adjacency` and `sensitive`: the features that are public, such as `["sex"]`; all the others are
-        hidden. Contraindications read public features only: by a hidden one, who gets a treatment would show who is who
+        in place of `adjacency` and `sensitive`: the public features, such as `["sex"]`; all others are hidden.
+        Contraindications may read public features only, because an observer sees who gets a treatment
     privacy.epsilon : 1.0
         the ε of the printed table; the nearest of `epsilons` is taken
     privacy.epsilons : 24 values from 0.05 to 20
         the ε of the curve; numbers ≥ 0
     compare.policies : best-fixed, exponential, exponential-fitted, randomized-response, optimal-safe, optimal
-        the printed policies, by name; without `optimal-safe` where no outcome leads. `greedy`, `best-fixed`
-        and `uniform` are in table and figures in any case
+        the printed policies, by name; without `optimal-safe` if no outcome leads. `greedy`, `best-fixed` and `uniform`
+        are always in table and figures
     compare.by : none
-        features; each of their levels is reported as a group
+        features; reports show each level as a group
     compare.robust : "prevalence"; for a log or a cohort, none
-        over which priors `optimal-robust` is the best in the worst case: `"prevalence"` (with a scenario only: ⅓, ½, 1,
-        2 and 3 times the assumed share of patients with the condition), or a feature, each of whose levels is a group
-        of patients
+        the priors over which `optimal-robust` is the best in the worst case: `"prevalence"` (for a scenario: ⅓, ½, 1, 2
+        and 3 times the assumed share of patients with the condition), or a feature, each level of which is a group of
+        patients
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this study from others, for a manifest: its name, its title, and the digest of each file."""
+        """What identifies this study, for a manifest: its name, its title, and the digest of each file."""
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
@@ -274,22 +274,21 @@ class ModelledStudy(Study):
     Keys
     ----
     lead : `"death"`; of a cohort, none
-        with a scenario or a cohort: the outcome that leads: it is reported first, `optimal-safe` keeps it, and
-        `--max-extra-lead` bounds it. A scenario has its outcomes, `symptoms` and `costs`; a cohort any outcome with a
-        weight, also a number such as days in hospital
+        with a scenario or a cohort: the leading outcome. Reports show it first, `optimal-safe` bounds it, and so does
+        `--max-extra-lead`. It is an outcome of the scenario, `symptoms` or `costs`; of a cohort any outcome with a
+        weight, such as days in hospital
     compare.at_most.OUTCOME : `{ LEAD = "one for all" }`
-        with a scenario or a cohort: what `optimal-safe` keeps: the most of an outcome that is expected per patient, a
-        number ≥ 0, or `"one for all"`: as much as under the best single treatment for all. Of a scenario its outcomes,
-        `symptoms` or `costs`. Other policies that break a bound that the study states are marked
+        with a scenario or a cohort: the most of an outcome per patient, on average, under `optimal-safe`: a number ≥ 0,
+        or `"one for all"`, which is as much as under the best single treatment for everyone. A scenario has its
+        outcomes, `symptoms` or `costs`. Reports mark other policies that break a bound
     capacity.TREATMENT : none
-        with a scenario or a cohort: the largest share of patients that may get a treatment, in [0, 1], under
-        `optimal-safe` besides: `{ a3 = 0.2 }`. Treatments that are not named have no limit; if all are named, the
-        shares must sum to 1 or more
+        with a scenario or a cohort: the largest share of patients that may get a treatment under `optimal-safe`, in [0,
+        1]: `{ a3 = 0.2 }`. Other treatments have no limit; if all have one, the shares must sum to 1 or more
     utility.weights.OUTCOME : the scenario's
-        what an outcome costs, in units of utility, ≥ 0: `{ death = 20 }`. Of a cohort: which columns are outcomes,
-        expected per patient; 0 for one that is only counted
+        the cost of an outcome, in units of utility, ≥ 0: `{ death = 20 }`. For a cohort it lists the columns that are
+        outcomes, per patient; 0 for one that is only counted
     utility.costs.TREATMENT : the scenario's
-        what a treatment costs, in units of utility: `{ a1 = 0.1 }`; nothing in a cohort, unless it is stated
+        the cost of a treatment, in units of utility: `{ a1 = 0.1 }`; 0 in a cohort without it
 
     Attributes
     ----------
@@ -298,7 +297,7 @@ class ModelledStudy(Study):
     lead : str or None
         The outcome that leads, of `outcomes`: it is reported first, and `optimal-safe` keeps it. None for none.
     at_most : mapping of str to float or "one for all"
-        The most of an outcome that is expected per patient, of `outcomes`, under `optimal-safe`; empty for its default.
+        The most of an outcome per patient, on average, of `outcomes`, under `optimal-safe`; empty for its default.
     capacity : mapping of str to float
         The largest share of patients that may get an action, under `optimal-safe`.
     """
@@ -396,32 +395,32 @@ class ScenarioStudy(ModelledStudy):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CohortStudy(ModelledStudy):
-    """A study of a table of one's own: kinds of patients, and what is expected of each under each treatment.
+    """A study of a table of one's own: kinds of patients, with the mean outcomes of each under each treatment.
 
     Keys
     ----
     cohort
-        kinds of patients and what is expected of each under each treatment, in place of a scenario
+        kinds of patients with the mean outcomes of each under each treatment, in place of a scenario
     cohort.file : required
         a `.csv` or `.parquet` file with a row for each kind of patient and treatment, its path relative to this one. A
         column `allowed` (0 or 1) may say which treatments a kind may get, by public features only
     cohort.features : required
-        the columns that tell kinds apart. Every combination of hidden levels must have rows; one that no patient has
-        has 0 patients
+        the columns that define a kind. Every combination of hidden levels must have rows; if no patient has it, with 0
+        patients
     cohort.treatment : required
-        the column of the treatment: in the order of their first rows
+        the column of the treatment; treatments are in the order of their first rows
     cohort.patients : required
-        the column of how many patients are of this kind, equal in all its rows
+        the column with the number of patients of this kind, equal in all its rows
     cohort.redraws : none
-        a file of the same rows again for each value of a column `draw`: what else the numbers could be. Without it a
-        report does not say how certain its answer is
+        a file with other versions of the numbers: the same rows again for each value of a column `draw`. Without it a
+        report judges as stated
     cohort.source
-        where the numbers are from, and under which licence; every page says it
+        the source of the numbers, and their licence; every page prints it
 
     Attributes
     ----------
     cohort : Cohort
-        The table, and its redraws.
+        The table, and its versions.
     paths : tuple of Path
         Their files.
     source : str

@@ -1,4 +1,4 @@
-"""What Gymnasium calls to make the environments: of a scenario, or of a study, whose utility pays."""
+"""The functions that Gymnasium calls to make environments, of a scenario or of a study."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def without_study(
     utility: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """The arguments of an environment, with the scenario of a study, which pays by the study's utility, in place of it.
+    """The arguments of an environment, with the scenario and the utility of a study in place of it.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def example_probabilities(
     epsilons : sequence of float
         Values >= 0.
     progress : Progress, optional
-        Told of each policy and epsilon.
+        Reports each policy and epsilon.
     kept : ExampleRows, optional
         Of the same examples: what is there is not computed again.
 

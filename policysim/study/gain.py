@@ -21,7 +21,7 @@ from policies.proof import float_below
 from policies.reference import BestFixed
 from policysim.numbers import NEGLIGIBLE
 
-# Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
+# Shares of a gain are printed if it is at least so much of the gain of the best for each over equal odds.
 LEAST_SHARE = 0.1
 # What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
 NO_BENEFIT = 1e-9
@@ -36,14 +36,14 @@ class Gain:
     """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
 
     A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
-    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
-    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
+    gain is at least `LEAST_SHARE` of the gain of the best for each over equal odds. Below that, the same treatment for
+    everyone is nearly as good as the best for each, and shares of the rest are large for any mechanism: equal odds
     itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
 
     Attributes
     ----------
     best, fixed, by_lot : float
-        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
+        The expected utility of the best treatment for each, of the best single treatment for everyone, of equal odds.
     rounding : float
         What the rounding of sums may make of equal values, in units of utility.
     exists : bool
@@ -181,7 +181,7 @@ def best_fixed_loss(problem: DecisionProblem) -> Fraction:
 
 @once_per_problem
 def by_lot_loss(problem: DecisionProblem) -> Fraction:
-    """What choosing among the allowed actions by lot loses, to a few roundings."""
+    """The loss of equal odds among the allowed actions, to a few roundings."""
     if problem.admissible is None:
         return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
     allowed = problem.admissible.sum(axis=1)

@@ -27,7 +27,7 @@ ENVIRONMENTS = {
 GYMNASIUM = "gymnasium"
 HOOK = "registers_policysim"
 # How our packages begin, and no others.
-OPENINGS = {"envs": '"""The patients: ', "policies": '"""The private choice: '}
+OPENINGS = {"envs": '"""The patients: ', "policies": '"""The private draw: '}
 
 
 def refuse_others(house: str) -> None:

@@ -25,7 +25,7 @@ ROUNDING = 1e-9
 
 
 def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
-    """What is counted of groups of patients, too, and where the model's numbers are redrawn.
+    """What is counted for groups of patients, too, and in versions of the model.
 
     Death; symptoms, where any flag can clear beside those that make others dangerous; and each event.
     """
@@ -128,9 +128,9 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
         else ""
     )
     return (
-        f"contraindications read {names}, which {hidden} hidden: a treatment that is given to some patients and never "
-        f"to others shows who is who, at an infinite ε. Either make {them} public, with [privacy] public = [{public}], "
-        "or let the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment "
-        f"with probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
-        f"{certain}"
+        f"contraindications read {names}, which {hidden} hidden: an observer who sees a treatment that some patients "
+        f"never get learns that the patient is none of them, at an infinite ε. Either make {them} public, with "
+        f"[privacy] public = [{public}], or let the harm be an event with a weight: if a patient gets a treatment "
+        f"with probability q, a neighbour gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = "
+        f"{epsilon:g}){certain}"
     )

@@ -190,7 +190,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     section = table.table("cohort")
     features = section.words("features")
     if not features:
-        section.fail("must name the columns that tell kinds of patients apart", "features")
+        section.fail("must name the columns that define a kind of patients", "features")
     treatment, patients = section.column("treatment"), section.column("patients")
     files = [path.parent / file for file in (section.column("file"), section.text("redraws", "")) if file]
     source = section.text("source", "")

@@ -302,7 +302,7 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Columns[AnyEvaluatio
 def evaluate_each(
     jobs: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress = SILENT
 ) -> dict[Job, Result]:
-    """Evaluate each policy, or whatever it is, once, side by side; progress is told of each.
+    """Evaluate each policy, or whatever it is, once, side by side; progress counts them.
 
     Each in one thread: more of BLAS would wait for each other.
     """

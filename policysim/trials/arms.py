@@ -168,7 +168,7 @@ def difference_from_one_arm(
     probabilities : array, (n_rows, k)
         p(a|x) of the policy for each row.
     admissible : array of bool, (n_rows, k), optional
-        Which arms each row may get. Those who may get the same then have an arm of their own.
+        The arms that each row may get. Patients who may get the same arms then have a comparison arm of their own.
     seed : int
         Decides which rows share a fold.
     estimator : str
@@ -194,7 +194,7 @@ def difference_from_one_arm(
         mine = groups == group
         arm, may = int(shares[mine].sum(axis=0).argmax()), allowed[mine.argmax()]
         told.append(
-            data.names[arm] if may.all() else f"{data.names[arm]} for those who may get {', '.join(names[may])}"
+            data.names[arm] if may.all() else f"{data.names[arm]} for patients who may get {', '.join(names[may])}"
         )
         n_rows = data.by_action(mine)[arm]
         if n_rows < FEWEST_ROWS:

@@ -90,7 +90,7 @@ IMBALANCE = 0.1
 
 
 def imbalance_by_chance(data: LoggedData) -> float:
-    """The chance that some two arms differ by more than `IMBALANCE` in one feature, were treatment by lot.
+    """The chance that some two arms differ by more than `IMBALANCE` in one feature if treatment were randomised.
 
     The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
     sample sizes of their weights: a simulation with a fixed seed.
@@ -249,8 +249,8 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, frame: pd.DataFram
     rows, step = _looked_at(log)
     among = f" among every {step}th row" if step > 1 else ""
     return [
-        f"no overlap, {hole.told(log.names[hole.action])}{among}. What {log.names[hole.action]} does to them is not in "
-        "the log: it is extrapolated, and no interval covers that."
+        f"no overlap, {hole.told(log.names[hole.action])}{among}. The log does not show what {log.names[hole.action]} "
+        "does to them: it is extrapolated, and no interval covers that."
         for hole in find_holes(log, frame)
         if probabilities[rows, hole.action] @ hole.rows > 0
     ]
@@ -303,7 +303,8 @@ class LogCaveats(NamedTuple):
     """What may be wrong with a log, a sentence for each doubt.
 
     `errors` are signs of what no interval covers, doubtful allocation and treatments that some patients never get:
-    beside them nothing is told. `others` are confounding, as far as propensities are estimated, and too few patients.
+    with them no conclusion is drawn. `others` are confounding, as far as propensities are estimated, and too few
+    patients.
     """
 
     errors: Sequence[str] = ()
@@ -318,11 +319,11 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     ess = effective_size(importance_weights(data, by_lot), data.counts)
     if ess < SMALLEST_ESS:
         others.append(
-            f"The effective sample size of the log is {ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the 95 % "
+            f"The effective sample size of the log is {ess:,.0f} (treatment at random): below {SMALLEST_ESS} the 95 % "
             "intervals may cover less than they say."
         )
     others += [
-        f"Only {followed:,} of {patients:,} patients of {name} are followed to the horizon: what is said of it rests "
+        f"Only {followed:,} of {patients:,} patients of {name} are followed to the horizon: all numbers about it rest "
         "on them."
         for name, patients, censored, followed in log.censored.itertuples(index=False)
         if followed < FEWEST_FOLLOWED and censored
@@ -345,8 +346,8 @@ def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
     if chance < DOUBTFUL:
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, counts, strict=True))
         found.append(
-            f"{doubtful} is doubtful: the treatments have {shown} patients, which happens by lot with probability "
-            f"{chance:.1g}."
+            f"{doubtful} is doubtful: the treatments have {shown} patients, which a randomisation gives with "
+            f"probability {chance:.1g}."
         )
     for name in log.space.names:
         codes, labels = log.space.groups(name)
@@ -357,7 +358,7 @@ def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
             chance = float(chi2_contingency(crossed).pvalue)
             if chance < DOUBTFUL / len(log.space.names):
                 found.append(
-                    f"{doubtful} is doubtful: who got which treatment depends on {name} (by lot that would happen with "
-                    f"probability {chance:.1g}); without the true propensities every number here is biased."
+                    f"{doubtful} is doubtful: who got which treatment depends on {name} (a randomisation gives that "
+                    f"with probability {chance:.1g}); without the true propensities every number here is biased."
                 )
     return found

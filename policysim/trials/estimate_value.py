@@ -1,4 +1,4 @@
-"""From arrays to an estimate: the estimators, with all that is done and said of each.
+"""From arrays to an estimate: the estimators, with the computations and words of each.
 
 Cross-fitting: each row's reward is predicted by a model that was fitted without it.
 """
@@ -88,7 +88,7 @@ def cross_fit(
     dealt : array, (n_rows,), optional
         The fold of each row, where that is decided already.
     progress : Progress, optional
-        Told of each fold.
+        Reports each fold.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def row_values(probabilities: FloatArray, predictions: FloatArray) -> FloatArray
 
 
 class Estimator(NamedTuple):
-    """All that is done and said of an off-policy estimator: another one is another entry of `ESTIMATORS`.
+    """The computations and words of an off-policy estimator: another one is another entry of `ESTIMATORS`.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Moments:
         The Cornish-Fisher quantile of |t| for the mean of skewed numbers, z (1 + [(z^4 + 2 z^2 - 3) g^2 / 18 -
         (z^2 - 3) k / 12 + (z^2 + 1) / 4] / n), with g the skewness and k the excess kurtosis (Hall 1988, Theoretical
         comparison of bootstrap confidence intervals, table 1; Owen 2025). Without g and k it is Student's, to 1 / n.
-        Never less than z: a few numbers tell little about a kurtosis.
+        Never less than z: a few numbers say little about a kurtosis.
         """
         skewed = (Z**4 + 2 * Z**2 - 3) / 18 * self.skewness**2
         return Z * (1 + max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / self.n)
@@ -145,7 +145,7 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
     (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
     values is the value of their difference). The ends are moved out by 3.3 standard errors of the mean over the splits:
-    an interval that excludes 0 is clear of it, and other splits hardly tell otherwise. What is exactly 0 in nearly all
+    an interval that excludes 0 is clear of it, and other splits hardly change that. What is exactly 0 in nearly all
     splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
     """
     found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])

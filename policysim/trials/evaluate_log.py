@@ -21,9 +21,9 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.files.many_files import files_of
+from policysim.files.many_files import files_of, is_many
 from policysim.logs.censoring import censoring_words
-from policysim.logs.counted_log import count_parts, open_log
+from policysim.logs.counted_log import count_parts, is_counted, open_log, require_countable_model
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -41,7 +41,7 @@ from policysim.logs.log_frame import (
     row_probabilities,
     summed,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, LogColumns, outcome_words
+from policysim.logs.log_source import EQUAL, ESTIMATE, LINEAR, REFUSE, LogColumns, outcome_words
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.progress import SILENT, Progress
@@ -259,7 +259,7 @@ def read_study_log(
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
-    """What is said of a log whose rows all have a reward and a propensity."""
+    """The facts about a log whose rows all have a reward and a propensity."""
     none = dict.fromkeys(data.names, 0)
     known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
     return {"rows_read": data.n_patients, "missing": none, **known}
@@ -325,6 +325,57 @@ def count_log_file(
     return LogToEvaluate(table, data, frame, space.names, all_with_reward(data), frame)
 
 
+def evaluate_on(
+    log: Path | LoggedStudy,
+    policy: OutsidePolicy,
+    *,
+    estimator: str,
+    model: str | None = None,
+    clip: float | None = None,
+    seed: int | None = None,
+    counted: bool = False,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+) -> tuple[LogToEvaluate, PolicyOnLog]:
+    """Read a log, and evaluate a policy made elsewhere on it.
+
+    Parameters
+    ----------
+    log : Path or LoggedStudy
+        A file of rows, a folder or a pattern; or a study of a log.
+    policy : OutsidePolicy
+    estimator : str
+        "dr", "ips", "snips" or "dm".
+    model : str, optional
+        The outcome model, in place of the study's.
+    clip : float, optional
+        The most that an importance weight may be.
+    seed : int, optional
+        Decides which rows share a fold, in place of the study's.
+    counted : bool, optional
+        Whether the log is counted and not read, also if it is in one file.
+    executor : concurrent.futures.Executor, optional
+        Counts the files of a log; by default this thread does.
+    progress : Progress, optional
+        Reports each fold.
+    """
+    study = None if isinstance(log, Path) else log
+    model = model or (study.log.outcome_model if study else LINEAR)
+    many = is_many(log) if isinstance(log, Path) else is_counted(log.log, counted=counted)
+    counted = counted or many
+    if counted and ESTIMATORS[estimator].folds:
+        require_countable_model(model)
+    if not isinstance(log, Path):
+        opened = read_study_log(log, executor, progress, counted=counted)
+    elif counted:
+        opened = count_log_file(log, policy, executor, progress)
+    else:
+        opened = read_log_file(log, policy.actions)
+    seed = seed if seed is not None else study.seed if study else 0
+    options: dict[str, Any] = {"estimator": estimator, "outcome_model": model, "clip": clip, "seed": seed}
+    return opened, evaluate_policy(opened, policy, **options, progress=progress)
+
+
 @dataclass(frozen=True, eq=False)
 class PolicyOnLog:
     """All that a log says about a policy.
@@ -341,6 +392,8 @@ class PolicyOnLog:
         The estimate beside the exact value, where that is known.
     contraindicated : mapping of str to int
         How many patients must not get an arm, if there are any.
+    outcome_model : str
+        The one that was fitted; "" for an estimator that takes none.
     """
 
     arms: pd.DataFrame
@@ -348,6 +401,7 @@ class PolicyOnLog:
     difference: ArmDifference
     agreement: Agreement | None
     contraindicated: Mapping[str, int]
+    outcome_model: str
 
 
 def evaluate_policy(
@@ -401,6 +455,7 @@ def evaluate_policy(
         ),
         agreement=agreement,
         contraindicated=contraindicated,
+        outcome_model=outcome_model if ESTIMATORS[estimator].folds else "",
     )
 
 

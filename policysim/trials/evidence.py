@@ -34,7 +34,7 @@ LOOKS = (20, 50, 100, 200, 400, 700, 1000)
 
 
 def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
-    """Test whether scores on the declared features tell for whom treatments do more, over many random splits.
+    """Test whether scores on the declared features predict who gains more by a treatment, over many random splits.
 
     In each split the rows are put into ten folds at random. Each fold from the fourth on is predicted by scores fitted
     to the folds before it (ridge regression for each arm). Its statistic is the covariance of predicted and doubly
@@ -47,7 +47,7 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
         `what` is asked; `slope` of the best linear predictor, the median of the splits: 1 where patients differ by as
         much as the scores say, 0 where they do not, NaN where the scores say that nobody differs; `p`, one-sided;
         `p_low` and `p_high`, between which the p-values of 80 % of the splits lie; `splits`; and `signs`, 1 where the
-        median is clear of .025 and below it, else 0: it cannot be told.
+        median is clear of .025 and below it, else 0: the data do not show different effects.
 
     Notes
     -----
@@ -195,7 +195,7 @@ def break_even_gain(best: float, shares: float, of_greedy: float, follows: float
     best : float
         The mean outcome of the best single treatment.
     shares : float
-        That of drawing treatments with the mechanism's shares, whoever the patient is.
+        That of drawing treatments with the mechanism's shares for every patient.
     of_greedy : float
         The same for choosing for each without privacy.
     follows : float

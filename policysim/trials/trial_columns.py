@@ -1,7 +1,7 @@
 """The comparison of policies on a log: each made from one part, and evaluated on patients that had no part in that.
 
 First the repeated splits, and what is measured of one policy on one split, group by group; then what all splits say
-together, and the table of its columns.
+together, a row for each policy, epsilon and group.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,14 +24,14 @@ from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, STACKED
 from policysim.logs.outcome_models import robust_values
 from policysim.progress import SILENT, Progress
-from policysim.study.certainty import INTERVAL, UNTOLD, verdict_of_interval
+from policysim.report.findings import NOT_SHOWN, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
-from policysim.study.sweep import Columns, Groups, asked_for, at, at_each, evaluate_each, prepare, tabulate
+from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit, row_values
-from policysim.trials.estimators import NOTHING, Moments, OverSplits, effective_size, minus, moments, over_splits
+from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain
 
 # Splits come by so many at a time, at most so many times.
@@ -256,9 +254,6 @@ def _drawn_by_lot(table: FloatArray, group: _Group) -> tuple[list[float], float,
     return shares.tolist(), float(shares @ group.arms), float(follows)
 
 
-ENDS = ("", "_low", "_high")
-
-
 def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd.DataFrame:
     """Compare a study's policies, each made from one part of the log and evaluated on the other, over many splits.
 
@@ -278,17 +273,21 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     Returns
     -------
     DataFrame
-        One row per policy, epsilon and group (everyone first), with the `COLUMNS`: those of `compare` where a log has
-        them, and 95 % intervals `*_low`, `*_high` beside some. The functions that compute them say what they are.
+        One row per policy, epsilon and group (everyone first), with the columns of `compare` that a log has, and 95 %
+        intervals `*_low`, `*_high` beside some; `policy_rows` says what they are.
     """
     templates, epsilons = asked_for([study.policy(name) for name in study.policies], study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
     # Of these it is said whether they are better.
     judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
     measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
-    asked = [(at(template, epsilon), epsilon) for template in templates for epsilon in epsilons]
-    common = groups_of(log, study.by), best_arm, study.log.utility_range
-    return tabulate([HeldOutPolicy(made, epsilon, measured[made], *common) for made, epsilon in asked], COLUMNS)
+    groups, limits = groups_of(log, study.by), study.log.utility_range
+    rows = []
+    for template in templates:
+        for epsilon in epsilons:
+            policy = at(template, epsilon)
+            rows.append(policy_rows(policy, epsilon, measured[policy], groups, best_arm=best_arm, limits=limits))
+    return pd.concat(rows, ignore_index=True)
 
 
 def measured_on_splits(
@@ -327,15 +326,15 @@ def judged_on_splits(
     -------
     DataFrame
         policy, value, low, high (of its difference from the arm for all that did best on the other folds, in utility,
-        with its 95 % interval) and verdict; nothing can be told where errors that no interval covers have left signs.
+        with its 95 % interval) and verdict; nothing is shown where errors that no interval covers have left signs.
     """
     measured, _ = measured_on_splits(replace(study, by=()), log, policies, policies, progress)
-    told = not log_caveats(log, study.log).errors
+    doubted = bool(log_caveats(log, study.log).errors)
     rows = []
     for policy in policies:
         value, low, high, _ = over_splits([each.estimates[0]["difference"] for each in measured[policy]])
-        rows.append((policy.name, value, low, high, verdict_of_interval(low, high) if told else UNTOLD))
-    return pd.DataFrame(rows, columns=["policy", *INTERVAL, "verdict"])
+        rows.append((policy.name, value, low, high, NOT_SHOWN if doubted else verdict_of_interval(low, high)))
+    return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
 
 
 def is_closely_told(differences: Sequence[Moments]) -> bool:
@@ -359,119 +358,84 @@ def groups_of(log: Log, by: Sequence[str]) -> Groups:
     return Groups(by, levels_of, np.ones(log.data.n_rows) if counts is None else counts.astype(np.float64))
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutPolicy:
-    """One policy at one epsilon, as it was asked for, measured on each split: what columns are computed from.
+def policy_rows(
+    policy: Policy,
+    epsilon: float,
+    measured: Sequence[Measured],
+    groups: Groups,
+    *,
+    best_arm: str,
+    limits: tuple[float, float],
+) -> pd.DataFrame:
+    """What all splits together say of one policy at one epsilon: a row for each group, a column for each number.
 
-    `best_arm` is the one for all that was chosen on most folds; `value_range` is what the study declares.
+    `best_arm` is the one for all that was chosen on most folds; `limits` are the outcomes that the study declares
+    possible.
     """
-
-    made: Policy
-    epsilon: float
-    measured: list[Measured]
-    groups: Groups
-    best_arm: str
-    value_range: tuple[float, float]
-
-    @property
-    def policy(self) -> str:
-        """Its name."""
-        return self.made.name
-
-    @cached_property
-    def estimates(self) -> list[dict[str, OverSplits]]:
-        """What all splits together say, a mapping for each group."""
-        of_groups = zip(*(each.estimates for each in self.measured), strict=True)
-        return [{name: over_splits([mine[name] for mine in group]) for name in group[0]} for group in of_groups]
-
-    @cached_property
-    def means(self) -> dict[str, FloatArray]:
-        """The mean over splits of what has no interval, (n_groups,)."""
-        names = self.measured[0].means[0]
-        return {n: np.mean([[mine[n] for mine in each.means] for each in self.measured], axis=0) for n in names}
-
-    def triples(self, name: str) -> FloatArray:
-        """An estimate of each group with the ends of its 95 % interval, (n_groups, 3)."""
-        return np.array([mine[name][:3] for mine in self.estimates])
-
-
-def with_ends(name: str, found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """An estimate with the ends of its interval, as the cells of three columns."""
-    return dict(zip(ENDS, found.triples(name).T, strict=True))
-
-
-def value(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """Mean outcome per patient; its interval stays within the range that the study declares."""
-    values, lows, highs = found.triples("value").T
-    least, most = found.value_range
+    by_group = list(zip(*(split.estimates for split in measured), strict=True))
+    # (n_groups, 4): the estimate, the ends of its 95 % interval, and its standard error.
+    said = {
+        name: np.array([over_splits([split[name] for split in splits]) for splits in by_group])
+        for name in by_group[0][0]
+    }
+    means = {
+        name: np.mean([[group[name] for group in split.means] for split in measured], axis=0)
+        for name in measured[0].means[0]
+    }
+    value, low, high = said["value"].T[:3]
     # No policy is worth what is impossible; an interval still holds its estimate.
-    lows, highs = np.maximum(lows, np.minimum(values, least)), np.minimum(highs, np.maximum(values, most))
-    return dict(zip(ENDS, (values, lows, highs), strict=True))
+    low, high = np.maximum(low, np.minimum(value, limits[0])), np.minimum(high, np.maximum(value, limits[1]))
+    over_uniform, over_one = (said[name][:, 1:2] > 0 for name in (GAIN_OVER_UNIFORM, GAIN))
+    triples = {
+        "value": np.column_stack([value, low, high]),
+        # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
+        "difference": said["difference"],
+        # Greedy's value less this.
+        "loss": said["loss"],
+        # Shares of what greedy gains; NaN where the interval of that gain reaches 0: shares of what may be nothing.
+        "normalized_loss": np.where(over_uniform, said["normalized_loss"], np.nan),
+        "benefit_kept": np.where(over_one, said["benefit_kept"], np.nan),
+    }
+    return pd.DataFrame(
+        {
+            "policy": policy.name,
+            "epsilon": epsilon,
+            "group": [group.feature for group in groups],
+            "level": [group.level for group in groups],
+            "share": [group.share for group in groups],
+            **{
+                f"{name}{end}": numbers[:, place]
+                for name, numbers in triples.items()
+                for place, end in enumerate(("", "_low", "_high"))
+            },
+            "difference_se": said["difference"][:, 3],
+            "break_even_gain": _gains_to_break_even(said, means, limits[1] - limits[0]),
+            **{name: numbers for name, numbers in means.items() if name.startswith("p_")},
+            "ess": means["ess"],
+            "epsilon_spent": max(split.epsilon_spent for split in measured),
+            "guess_rate": float(np.max([split.guess_rate for split in measured])),
+            "guarantee": policy.guarantee,
+            "best_arm": best_arm,
+            # What it is worth by the scores that it was made from: the best private draw is chosen by this. Chosen by
+            # the estimates that judge it, it would look better than it is.
+            "fitted_value": float(np.mean([split.fitted_value for split in measured])),
+        }
+    )
 
 
-def share_of(gain: str, name: str, found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """A share of what greedy gains; NaN where the interval of that gain reaches 0: a share of what may be nothing."""
-    gains = found.triples(gain)[:, 1] > 0
-    return dict(zip(ENDS, np.where(gains, found.triples(name).T, np.nan), strict=True))
-
-
-def difference_se(found: HeldOutPolicy) -> list[float]:
-    """The standard error of the difference."""
-    return [mine["difference"].standard_error for mine in found.estimates]
-
-
-def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
-    """What greedy would have to gain for this policy to beat one arm for all (`evidence.break_even_gain`).
+def _gains_to_break_even(said: Mapping[str, FloatArray], means: Mapping[str, FloatArray], most: float) -> list[float]:
+    """What greedy would have to gain for a policy to beat one arm for all (`evidence.break_even_gain`), by group.
 
     inf where that is more than two outcomes can be apart: it is impossible.
     """
     gains = []
-    for place, mine in enumerate(found.estimates):
-        best = mine["value"].value - mine["difference"].value
+    for place, (difference, *ends) in enumerate(said["difference"][:, :3].tolist()):
+        best = float(said["value"][place, 0]) - difference
         names = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
-        by_lot, follows, of_greedy, greedy_follows = (float(found.means[name][place]) for name in names)
+        by_lot, follows, of_greedy, greedy_follows = (float(means[name][place]) for name in names)
         # What follows patients by less than rounding does not follow them.
         ratio = follows / greedy_follows if greedy_follows > ROUNDING * abs(of_greedy) else 0.0
         gain = break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0)
         # One arm for all never beats itself.
-        possible = any(mine["difference"][:3]) and gain <= found.value_range[1] - found.value_range[0]
-        gains.append(gain if possible else math.inf)
+        gains.append(gain if any((difference, *ends)) and gain <= most else math.inf)
     return gains
-
-
-def shares(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """The share of patients who get each arm."""
-    return {name.removeprefix("p_"): values for name, values in found.means.items() if name.startswith("p_")}
-
-
-def fitted_value(found: HeldOutPolicy) -> float:
-    """What the policy is worth by the scores that it was made from: the mean of its versions, for everyone.
-
-    The private choice goes by this. Chosen by the estimates that judge it, it would look better than it is.
-    """
-    return float(np.mean([each.fitted_value for each in found.measured]))
-
-
-def most(name: str, found: HeldOutPolicy) -> float:
-    """The largest of all splits."""
-    return float(np.max([getattr(each, name) for each in found.measured]))
-
-
-COLUMNS: Columns[HeldOutPolicy] = {
-    "value": value,
-    # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
-    "difference": partial(with_ends, "difference"),
-    # Greedy's value less this.
-    "loss": partial(with_ends, "loss"),
-    "normalized_loss": partial(share_of, GAIN_OVER_UNIFORM, "normalized_loss"),
-    "benefit_kept": partial(share_of, GAIN, "benefit_kept"),
-    "difference_se": difference_se,
-    "break_even_gain": gain_to_break_even,
-    "p_": shares,
-    "ess": lambda found: found.means["ess"],
-    "epsilon_spent": partial(most, "epsilon_spent"),
-    "guess_rate": partial(most, "guess_rate"),
-    "guarantee": attrgetter("made.guarantee"),
-    "best_arm": attrgetter("best_arm"),
-    "fitted_value": fitted_value,
-}

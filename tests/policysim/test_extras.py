@@ -98,7 +98,7 @@ def test_a_choice_that_is_made_of_no_log_needs_no_extra():
     arguments = ["choose", str(ROOT / "examples" / "ward" / "study.toml"), "--keep", "50%"]
     done = without(f"from policysim.cli.main import main\nsys.exit(main({arguments!r}))")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Chosen" in done.stdout
+    assert "Choose D" in done.stdout
 
 
 def test_python_names_it_too_and_tables_need_no_extra():
@@ -109,8 +109,7 @@ def test_python_names_it_too_and_tables_need_no_extra():
         "print(len(ps.compare(problem, policies=['optimal'], epsilons=[1])))\n"
         "from policysim.decision.decision_question import DecisionQuestion\n"
         "from policysim.course.days_report import report\n"
-        "from policysim.decision.audit_question import AuditQuestion\n"
-        "from policysim.decision.choice_question import ChoiceQuestion\n"
+        "from policysim.decision import audit_words, choose_report\n"
         "print(ps.PrivacyBudget(7.0).daily_epsilon(14))\n"
         "try: ps.PrivacyBudget(7.0, 1e-6).daily_epsilon(14)\n"
         "except ImportError as error: print(error)\n"

@@ -5,7 +5,7 @@ Drawing takes nine tenths of the time of a small report.
 
 from matplotlib.figure import Figure
 
-from policysim.question.answer import Drawing
+from policysim.report.contents import Drawing
 
 DRAWN = Drawing.at
 

@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 from small_studies import write_small_study
 
-import policysim as ps
 from policysim.cli.main import ADD, main
 from policysim.cli.options import parse
-from policysim.decision.choice_question import ChoiceQuestion
-from policysim.decision.choose import Wish
-from policysim.output.screen import screen
-from policysim.progress import SILENT
 
 
 @pytest.fixture
@@ -68,7 +63,7 @@ def test_a_list_by_commas_is_the_same_as_repeating():
         ["--policy", "uniform", "--policy", "exponential", "--by", "age", "--by", "infected"],
     )
     short, long = (vars(parse(["compare", "covid", *options], ADD)) for options in lists)
-    assert short == long
+    assert {name for name in short if short[name] != long[name]} == {"typed"}
     assert short["policy"] == ["uniform", "exponential"]
 
 
@@ -76,20 +71,6 @@ def test_powers_of_ten_are_whole_numbers(run, study):
     plain, short = (run("simulate", study, "--patients", number) for number in ("2000", "2e3"))
     assert plain == short
     assert plain[0] == 0
-
-
-def test_sentences_keep_to_the_width_of_the_terminal_and_a_share_to_its_sign(study, monkeypatch):
-    choosing = ps.load_study(study).with_choices(policies=["exponential"])
-    answer = ChoiceQuestion(choosing, Wish(keep=0.8), ("exponential",)).answer(SILENT)
-    for columns in (40, 49, 60, 76, 100):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        out = screen(answer.options, answer.kind)
-        # Lines of tables have columns of their own, told by their runs of spaces.
-        sentences = [line for line in out.splitlines() if "   " not in line]
-        assert len(sentences) >= 5
-        assert max(map(len, sentences)) <= columns
-        assert not any(line.endswith("-") for line in sentences)
-        assert not any(line.lstrip().startswith("%") for line in out.splitlines())
 
 
 def test_a_simulated_log_knows_its_study(run, study, tmp_path):

@@ -244,7 +244,7 @@ def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_pat
     assert row["value"].iloc[0] == pytest.approx(once.value, abs=0.02)
     for name in ("plan-once", "optimal-daily"):
         simulated = ("--policy", name, "--horizon", "2", "--patients", "4000")
-        code, text, err = run(capsys, "simulate", str(path), *simulated)
+        code, _, err = run(capsys, "simulate", str(path), *simulated)
         assert (code, err) == (0, "")
     # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
     old = process.classes == 1

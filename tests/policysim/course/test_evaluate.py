@@ -12,7 +12,6 @@ from small_studies import STUDY, WITH_ONSET, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
-from policysim.course import evaluate as module
 
 ID = "policysim:policysim/Treatment-v1"
 MODES = [mode.value for mode in AutoresetMode]

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, make_policy
 from policies.policy import NotApplicableError
 from policysim.decision.audit import Finding, audit, audit_table, exceeds, table_adjacency
-from policysim.decision.audit_question import audit_texts, table_texts
+from policysim.decision.audit_words import about_table, audit_screen
 from policysim.files.bad_rows import DataError
 from policysim.files.probability_table import read_probability_table
-from policysim.output.screen import printed
-from policysim.question.answer import Page
 
 PROBLEM = DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [0.25, 0.25, 0.5], AnyRecord(), ("wait", "treat"))
 
@@ -66,13 +64,13 @@ def read(tmp_path, text, actions=None):
 
 
 def screen_of(findings):
-    """The findings as printed, without what was audited."""
-    return printed(Page("audit.txt", audit_texts(findings))).rstrip()
+    """The findings as printed, in one line."""
+    return " ".join(audit_screen(findings, "Title", []).text().split())
 
 
 def screen_of_table(table, adjacency, claimed=None):
     findings = audit_table(table, adjacency, claimed)
-    return printed(Page("audit-table.txt", table_texts(table, adjacency) | audit_texts(findings)))
+    return audit_screen(findings, table.source, list(about_table(table, adjacency))).text()
 
 
 def mistakes(tmp_path, text, actions=None):
@@ -113,13 +111,12 @@ def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
     findings = audit(PROBLEM, ["exponential", Overspending()], [0.5, 1.0])
     assert [finding.holds for finding in findings] == [True, True, False, False]
     assert exceeds(findings)
-    lines = ["A title", *screen_of(findings).splitlines()]
-    first, second, third, fourth = (line.split() for line in lines[3:7])
-    assert first == ["overspending", "0.5", "0.5", "1", "200", "%", "✗", "exceeds"]
-    assert second == ["overspending", "1", "1", "2", "200", "%", "✗", "exceeds"]
-    assert (third[0], fourth[0]) == ("exponential", "exponential")
-    assert lines[9].startswith("✗ overspending at ε = 0.5: ")
-    assert lines[-1] == "2 of 4 claims hold."
+    text = screen_of(findings)
+    assert "Do the claims hold? No: 2 of 4." in text
+    rows = ["overspending 0.5 0.5 1.00 200", "overspending 1 1 2.00 200", "exponential 0.5"]
+    assert sorted(rows, key=text.index) == rows
+    assert "200 % 2.72 no" in text
+    assert "overspending at ε = 0.5: " in text
 
 
 def test_a_policy_that_refuses_the_problem_is_no_failure():
@@ -128,7 +125,7 @@ def test_a_policy_that_refuses_the_problem_is_no_failure():
     assert not exceeds(findings)
     text = screen_of(findings)
     assert "refusing at ε = 1: refused: the scores are odd" in text
-    assert text.endswith("Nothing was claimed, so no claim was checked. 1 refused.")
+    assert "Nothing was claimed, so no claim was checked." in text
 
 
 @pytest.mark.parametrize(
@@ -146,9 +143,9 @@ def test_a_table_that_holds_no_probabilities_is_a_failure_though_its_rows_are_al
     assert [(finding.fault, finding.exact) for finding in findings] == [(fault, None)]
     assert exceeds(findings)
     text = screen_of(findings)
-    assert "✗ no probabilities" in text
-    assert f"✗ fixed at ε = 1: {fault}" in text
-    assert text.endswith("0 of 1 claims hold.")
+    assert "no probabilities" in text
+    assert f"fixed at ε = 1: {fault}" in text
+    assert "No: 0 of 1." in text
 
 
 @pytest.mark.parametrize(
@@ -170,7 +167,8 @@ def test_a_claim_may_be_missed_by_rounding_only(claimed, exact, holds):
 def test_a_policy_whose_probabilities_underflow_is_shown_by_its_logarithm():
     logs = tuple(tuple(row) for row in make_policy("randomized-response", epsilon=900.0).log_probabilities(PROBLEM))
     text = screen_of(audit(PROBLEM, [Fixed(table=logs)], [900.0]))
-    assert "    e^-900 for [record " in text
+    assert "and e^−900 for [record " in text
+    assert "by a factor of e^900." in text
 
 
 @pytest.mark.parametrize("epsilons", [[], [-1.0], [math.nan]])
@@ -188,7 +186,7 @@ def test_the_screen_stays_within_a_hundred_columns_whatever_the_names(tmp_path):
     adjacency = table_adjacency(table, "any-record")
     text = screen_of_table(table, adjacency, 0.1)
     assert max(map(len, text.splitlines())) <= 100
-    assert "✗ exceeds" in text
+    assert "No: 0 of 1." in text
 
 
 # Tables made elsewhere.
@@ -224,7 +222,7 @@ def test_rows_that_were_rounded_when_written_are_rescaled_and_that_is_said(tmp_p
     np.testing.assert_allclose(table.probabilities[0], 1 / 3, rtol=1e-15)
     assert table.probabilities[1].tolist() == [0.2, 0.3, 0.5]
     text = screen_of_table(table, table_adjacency(table, "any-record"))
-    assert "1 rows did not quite sum to one, and were divided by their sum." in text
+    assert "1 row did not quite sum to one: each was divided by its sum." in text
 
 
 def test_every_bad_row_is_a_line_that_names_its_line_and_column(tmp_path):
@@ -325,15 +323,37 @@ def test_the_screen_of_a_table_names_the_lines_of_the_file(tmp_path):
     table = read(tmp_path, TABLE)
     adjacency = table_adjacency(table, "sensitive", ["smoker"])
     text = screen_of_table(table, adjacency, 1.0)
-    for words in (
-        "probabilities.csv: 4 rows, actions wait, treat; features age, smoker.",
-        "Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not covered.",
-        "✗ probabilities.csv at ε = 1: wait has probability",
-        "    0.8 for [line 4: age old, smoker 0]",
-        "    0.1 for [line 5: age old, smoker 1]",
-        "0 of 1 claims hold.",
-    ):
-        assert words in " ".join(text.split("\n")) or words in text
+    assert (
+        text.replace("\u00a0", " ")
+        == """\
+probabilities.csv
+4 rows; treatments wait, treat; features age, smoker.
+Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not
+covered.
+
+Do the claims hold?  No: 0 of 1. The most that one treatment lets an observer change the odds
+                     between two neighbours: factor 8.00 (ε = 2.08).
+
+                                               odds
+                                      share  change
+                                         of   by at  claim
+                   ε  claimed  exact  claim    most  holds
+probabilities.csv  1        1   2.08  208 %    8.00     no
+
+probabilities.csv at ε = 1: wait has probability 0.8 for [line 4: age old, smoker 0] and 0.1 for
+[line 5: age old, smoker 1]: it changes the odds by a factor of 8.00.
+"""
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(exact=st.floats(1e-6, 50), spare=st.sampled_from([0.0, 1e-13, 1e-3]))
+def test_a_printed_loss_is_never_below_the_exact_one_and_never_above_a_claim_that_holds(exact, spare):
+    finding = Finding("any", 1.0, exact * (1 + spare), exact * (1 + 1e-13), "x", "y", "a", (0.0, -exact))
+    ((*_, loss, _, factor, holds),) = audit_screen([finding], "", []).tables[0].rows
+    assert holds == "yes"
+    assert float(loss.replace("−", "-")) >= exact * (1 - 1e-10)
+    assert float(factor.replace(",", "")) >= math.exp(exact) * (1 - 1e-10)
 
 
 def test_without_a_claim_the_loss_of_a_table_is_told_and_nothing_is_checked(tmp_path):
@@ -342,8 +362,8 @@ def test_without_a_claim_the_loss_of_a_table_is_told_and_nothing_is_checked(tmp_
     assert findings[0].exact == math.inf
     assert not exceeds(findings)
     text = screen_of(findings)
-    assert "    0 (never) for [line 5: age old, smoker 1]" in text
-    assert text.endswith("Nothing was claimed, so no claim was checked.")
+    assert "and 0 (never) for [line 5: age old, smoker 1]" in text
+    assert "Nothing was claimed, so no claim was checked. The most" in text
 
 
 def test_rows_of_one_record_with_different_probabilities_count_as_neighbours(tmp_path):

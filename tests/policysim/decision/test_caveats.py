@@ -8,15 +8,16 @@ import pytest
 from counted_progress import CountedProgress
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policysim.decision.decision_question import DecisionQuestion
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import ResponseModel
+from envs.records import Lookup
 from policysim.decision.comparison import compare_problem
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn
+from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn, tables_at
 from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.numbers import next_below
 from policysim.output.answer_page import captioned
@@ -223,7 +224,8 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
     }
     tables = {policy.name: policy.probabilities(problem) for policy in policies} | single
     counted = [f"expected_{name}" for name in study.counted]
-    assert list(found.options.columns) == ["draw", "option", "value", *counted]
+    assert list(found.options.columns) == ["draw", "option", "value", *counted, "lead_weight"]
+    assert (found.options["lead_weight"] == study.lead_weight).all()
     assert found.options["option"].tolist() == [*tables] * 3
     assert found.options["draw"].tolist() == np.repeat(range(3), len(tables)).tolist()
     _, numbers = np.random.default_rng(study.seed).spawn(2)
@@ -253,7 +255,9 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
     sample = _Sample.of(covid_problem, np.random.default_rng(0))
     assert len(sample.records) <= N_RECORDS
-    there = sample.problem(response, covid.utility, covid.counted)
+    records = Lookup(covid.space.codes(sample.records))
+    utilities, outcomes = tables_at(records, response, covid.utility, covid.counted)
+    there = ps.DecisionProblem(utilities, sample.shares, ps.AnyRecord(), outcomes=outcomes)
     harm, fixed_there = there.outcomes["death"], there.best_fixed_value
     least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
     for table in tables.values():

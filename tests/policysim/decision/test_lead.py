@@ -7,16 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawings import draw_only
+from policysim.decision.decision_answer import answer_tables
+from policysim.decision.results import Asked, results
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import record_space
 from policysim.cli.main import main
-from policysim.decision.choice_answer import choice_tables
 from policysim.decision.choose import Wish, choose
-from policysim.decision.decision_answer import answer_tables
+from policysim.decision.choose_findings import find
+from policysim.decision.choose_words import screen_of
 from policysim.decision.demands import UnreachableError
-from policysim.decision.results import Asked, results
 from policysim.output.screen import screen
 from policysim.study.certainty import safest_option
 from policysim.study.labels import Labels
@@ -76,13 +77,13 @@ def compared(problem):
 
 def chosen(problem):
     wish = Wish(keep=0.3, max_extra_lead=0.0001)
-    return choice_tables(problem, choose(problem, wish, ["optimal", "exponential"]), Labels.of(problem))
+    findings = find(problem, choose(problem, wish, ["optimal", "exponential"]), Labels.of(problem))
+    return screen_of(findings, Labels.of(problem)).text()
 
 
-@pytest.mark.parametrize(("tables_of", "kind"), [(compared, "decision"), (chosen, "choice")])
-def test_the_name_of_the_lead_changes_nothing_but_its_words(tables_of, kind):
-    full = kind == "decision"
-    death, falls = (screen(tables_of(problem_led_by(name)), kind, full=full) for name in ("death", "falls"))
+@pytest.mark.parametrize("printed", [lambda problem: screen(compared(problem), "decision", full=True), chosen])
+def test_the_name_of_the_lead_changes_nothing_but_its_words(printed):
+    death, falls = (printed(problem_led_by(name)) for name in ("death", "falls"))
     assert "death" in death
     assert death.replace("death", "falls") == falls
 
@@ -189,7 +190,7 @@ def test_demands_bound_the_lead_of_a_table_per_100_000(cohort, capsys):
     command = ["choose", str(folder / "study.toml"), "--keep", "20%", "--max-extra-lead=-1000", "--policy", "optimal"]
     assert main(command) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"at most −1,000 {lead.replace('_', ' ')} per 100,000 more than with" in said
+    assert f"{lead.replace('_', ' ')} beyond A ≤ −1,000 per 100,000" in said
 
 
 @pytest.mark.usefixtures("blank_drawings")

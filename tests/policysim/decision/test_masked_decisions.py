@@ -230,19 +230,18 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
     problem = DecisionProblem(
         plain.utilities, plain.prior, plain.adjacency, plain.actions, records=asked.space, admissible=mask
     )
-    seen, of_sample = [], redraws._Sample.problem
     monkeypatch.setattr(redraws, "REDRAWS", 2)
-    monkeypatch.setattr(redraws._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
     names = ("best-fixed", "randomized-response", "optimal")
-    found = redraws.redrawn(asked, problem, [asked.policy(name, asked.epsilon) for name in names]).options
-    assert len(seen) == 2
-    assert all((each.admissible == [True, False, True]).all() for each in seen)
-    # What nobody may get counts for nobody.
-    values = found.pivot(index="draw", columns="option", values="value")
-    for draw, each in enumerate(seen):
-        allowed = each.prior @ each.utilities[:, [0, 2]]
-        assert values.loc[draw, ["for all: none", "for all: pill"]].to_numpy() == pytest.approx(allowed)
-        assert values.loc[draw, "best-fixed"] in values.loc[draw, ["for all: none", "for all: pill"]].to_numpy()
+    policies = [asked.policy(name, asked.epsilon) for name in names]
+    # What nobody may get counts for nobody: the same two treatments alone are worth as much.
+    two = DecisionProblem(plain.utilities[:, [0, 2]], plain.prior, plain.adjacency, ["none", "pill"])
+    found, free = (redraws.redrawn(asked, each, policies).options for each in (problem, plain))
+    values, without = (each.pivot(index="draw", columns="option", values="value") for each in (found, free))
+    for action in ("none", "pill"):
+        assert values[f"for all: {action}"].to_numpy() == pytest.approx(without[f"for all: {action}"].to_numpy())
+    best = f"for all: {two.actions[two.best_fixed_action]}"
+    assert values["best-fixed"].to_numpy() == pytest.approx(values["for all: syrup"].to_numpy())
+    assert values["best-fixed"].to_numpy() == pytest.approx(values[best].to_numpy())
 
 
 def test_a_policy_that_ignores_the_mask_is_caught(problem):

@@ -3,15 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
-from policysim.decision.choice_question import answer_of_choices
-from policysim.decision.choose import Wish, choose
-from policysim.decision.decision_question import DecisionQuestion
-from policysim.output.screen import screen
 from policysim.progress import SILENT
 from policysim.study.certainty import recommended, verdict
-from policysim.study.options_table import COPY, EACH, ONE, PRIVATE
+from policysim.study.options_table import COPY, ONE, PRIVATE
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +55,3 @@ def test_the_errors_are_those_of_as_many_patients_as_the_study_says(ward, publis
     assert ratio[("noisy table", "error")] == pytest.approx(1)
     deaths = many.query("option == 'lead'").set_index("row")["value"]
     assert deaths["noisy values"] == deaths["as it is"]
-
-
-def test_what_is_chosen_is_the_best_for_each(ward):
-    study, problem = replace(ward, seen="publication"), ps.build_problem(ward)
-    choices = choose(problem, Wish(keep=0.5), ["optimal"])
-    answer = answer_of_choices(study, problem, choices)
-    holds = answer.options["verdict"].set_index("key")["holds"]
-    assert holds["published"] and not holds[["private", "one for all"]].any()
-    lines = answer.options["lines"]
-    assert lines.loc[lines["chosen"], "option"].tolist() == [EACH]
-    assert answer.exit_code == 0
-    # The epsilon of the copy, which is that of `compare`; there is none for patients.
-    assert "(randomised response at the study's ε = 1)" in " ".join(screen(answer.options, answer.kind).split())
-    assert "epsilon" not in set(answer.options["facts"]["row"])

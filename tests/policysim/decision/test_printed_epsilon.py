@@ -14,12 +14,12 @@ from random_problems import problems
 
 import policysim as ps
 from policies.privacy_loss import guess_rate
-from policysim.decision.choice_answer import LIMIT, choice_tables
 from policysim.decision.choose import Wish, choose, rows_of
+from policysim.decision.choose_findings import find
+from policysim.decision.choose_words import screen_of
 from policysim.decision.demands import LOWEST, STEP, fewest_digits
 from policysim.decision.limit import Limit
 from policysim.numbers import decimal, digits_of, next_below
-from policysim.study.cells import Cells
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 from policysim.words import KEEP, guesses
@@ -140,9 +140,11 @@ def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example)
             assert next_below(epsilon) <= proof["epsilon"]
 
 
-def cells_of(problem, choices):
-    """The cells of an answer, by which all that is printed is looked up."""
-    return Cells(choice_tables(problem, choices, Labels.of(problem)))
+def printed(problem, choices):
+    """The findings about some choices, and the lines of the screen by their labels."""
+    findings = find(problem, choices, Labels.of(problem))
+    screen = screen_of(findings, Labels.of(problem))
+    return findings.details, {line.label: line.text for line in screen.lines}, screen
 
 
 def test_a_limit_and_the_mechanism_that_attains_it_are_one_number(ward):
@@ -152,33 +154,27 @@ def test_a_limit_and_the_mechanism_that_attains_it_are_one_number(ward):
     # Three digits: 3.3 lets guess more often than is allowed.
     assert guesses(epsilon) <= 0.962 < guesses(3.3)
     assert digits_of(epsilon) == 3
-    cell = cells_of(problem, choices)
-    assert cell("options", "epsilon", LIMIT, choices.limit) == cell("facts", "epsilon") == str(epsilon)
+    details, lines, screen = printed(problem, choices)
+    assert details.next_impossible and details.next_epsilon == next_below(epsilon)
+    assert f"Choose B at ε = {epsilon}:" in screen.advice
+    assert f"ε = {next_below(epsilon)} is not enough for B, nor for any other mechanism" in lines["A smaller ε"]
     optimal = ps.make_policy("optimal", epsilon=round(epsilon - 0.01, 2))
     demand = Wish(keep=0.8).demand(problem)
     assert demand.margin(problem, optimal.probabilities(problem)) < 0
     assert Limit(problem, demand).certificate(optimal.epsilon) is not None
     # What nothing that was compared attains has a number of its own, below which nothing does it.
     alone = choose(problem, Wish(keep=0.8), ["exponential"])
-    cell = cells_of(problem, alone)
-    assert cell("options", "epsilon", LIMIT, alone.limit) == "> 3.2"
-    assert cell("facts", "limit") == "3.2"
+    details, lines, _ = printed(problem, alone)
+    assert not details.next_impossible
+    assert "At ε = 3.2 or less no mechanism does: that is proved." in lines["A smaller ε"]
     assert Limit(problem, demand).certificate(3.2) is not None
-
-
-@pytest.mark.parametrize("room", [1e-1, 1e-2, 1e-3, 1e-5, 0.0])
-def test_what_is_allowed_is_said_in_digits_in_which_what_is_chosen_is_no_more(room):
-    problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
-    choices = choose(problem, Wish(keep=0.8, max_guess=guesses(math.log(9) * (1 + room))), ["optimal"])
-    most = cells_of(problem, choices)("facts", "allowed")
-    assert math.log(9) * (1 - 1e-12) <= choices.least["epsilon"] <= float(most) <= choices.wish.max_epsilon
 
 
 @pytest.mark.parametrize("guess", [0.7, 0.89, 0.8999])
 def test_what_is_needed_is_said_in_digits_that_tell_it_from_what_is_allowed(guess):
     problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
-    cell = cells_of(problem, choose(problem, Wish(keep=0.8, max_guess=guess), ["optimal"]))
-    least, most = (float(cell("facts", name)) for name in ("takes more", "allowed"))
+    _, lines, _ = printed(problem, choose(problem, Wish(keep=0.8, max_guess=guess), ["optimal"]))
+    least, most = map(float, re.findall(r"ε = ([\d.]*\d)", lines["Not possible"]))
     assert most <= math.log(guess / (1 - guess)) < least <= math.log(9)
 
 

@@ -73,12 +73,12 @@ def test_a_noised_copy_reveals_what_randomized_response_does_and_costs_nothing(p
 def test_what_is_published_as_it_is_given_is_the_row_of_its_policy(problem, ways):
     compared = ps.compare(problem, policies=["optimal", "randomized-features", "best-fixed", "greedy"], epsilons=[1.0])
     compared = compared.set_index("policy")
-    for way in ("private choice", "private record", "one for all", "as it is"):
+    for way in ("private draw", "private record", "the same for everyone", "as it is"):
         row = ways.loc[(way, 1.0)]
         for column in ("guess_rate", "benefit_kept", "expected_death", "epsilon_spent"):
             assert row[column] == compared.loc[row["given"], column]
         assert (row["true_share"], row["error_of_a_count"], row["published"]) == (1.0, 0.0, "as given")
-    assert ways.loc[("private choice", 1.0), "given"] == "optimal"
+    assert ways.loc[("private draw", 1.0), "given"] == "optimal"
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])

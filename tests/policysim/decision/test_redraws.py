@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from small_studies import write_small_study
 
 from envs.scenario import TreatmentRule, numbers_of
 from envs.treatment_response import own_number
@@ -92,13 +93,40 @@ def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(
     assert not Redraws(load_study("covid")).rescales
 
 
+def rules_at_the_edge(language):
+    """A study whose rules make half of the draws of a number impossible."""
+    high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
+    scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
+    return replace(language, scenario=scenario, utility=Utility.of(scenario))
+
+
+def test_a_wider_spread_moves_the_same_numbers_the_same_way_and_what_states_an_interval_not(language):
+    once, twice = (Redraws(language, times).draws(np.random.default_rng(5)) for times in (1.0, 2.0))
+    moved = language.scenario.treatments["heparin"].hazard_ratio["stroke"]
+    for (scenario, utility), (wider, of_wider) in zip(once, twice, strict=True):
+        numbers, others = numbers_of(scenario), numbers_of(wider)
+        assert {key: others[key] for key in language.scenario.intervals} == pytest.approx(
+            {key: numbers[key] for key in language.scenario.intervals}
+        )
+        assert of_wider.weights == utility.weights
+        step = np.log(scenario.treatments["heparin"].hazard_ratio["stroke"] / moved)
+        assert wider.treatments["heparin"].hazard_ratio["stroke"] == pytest.approx(moved * np.exp(2 * step))
+
+
+def test_a_draw_that_rules_refuse_leaves_the_random_numbers_of_all_others(language):
+    study = rules_at_the_edge(language)
+    costs = []
+    for times in (1.0, 3.0):
+        drawn = [Redraws(study, times).draw(rng) for rng in [np.random.default_rng(2)] for _ in range(50)]
+        costs.append(np.log([[cost for cost in utility.costs.values() if cost] for _, utility in drawn]))
+    stated = np.log([cost for cost in study.utility.costs.values() if cost])
+    assert costs[1] - stated == pytest.approx(3 * (costs[0] - stated))
+
+
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_rules_never_take_a_redrawn_probability_out_of_range(language, seed):
-    high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
-    scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
-    study = replace(language, scenario=scenario, utility=Utility.of(scenario))
-    drawn = Redraws(study).draw(np.random.default_rng(seed))[0]
+    drawn = Redraws(rules_at_the_edge(language)).draw(np.random.default_rng(seed))[0]
     for target in ("clears.infected", "side_effects.fever", "side_effects.clots"):
         made = own_number(drawn, "antiviral", target)
         assert 0 <= made.min() <= made.max() <= 1
@@ -199,6 +227,9 @@ def test_certainty_is_that_of_the_redraws_beside_the_scenario(together):
     problem = build_problem(together)
     found = redraws.redrawn(together, problem, [])
     values = found.options.pivot(index="draw", columns="option", values="value")
+    assert found.options["lead_weight"].eq(10).all()  # of death, which has no interval
+    leads = redraws.redrawn(replace(together, lead="stroke"), problem, []).options
+    assert leads.groupby("draw")["lead_weight"].unique().map(list).tolist() == [[weight] for weight in range(1, 31)]
     assert found.drawn == {"together": 3}
     for draw, (scenario, utility) in enumerate(Redraws(together).draws(np.random.default_rng(0))):
         built = build_problem(replace(together, scenario=scenario, utility=utility))
@@ -214,3 +245,35 @@ def test_a_folder_keeps_the_redraws_with_the_scenario(together):
     assert set(together.files) == {"study.toml", "language.toml", "redraws.csv"}
     assert together.files["redraws.csv"].decode() == together.scenario.redraws.text
     assert "redraws_sha256" in together.identity
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A study without intervals, and few draws."""
+    monkeypatch.setattr(redraws, "REDRAWS", 12)
+    return load_study(write_small_study(tmp_path))
+
+
+def test_versions_with_a_wider_spread_are_those_of_a_wider_default(small, monkeypatch):
+    problem, policies = build_problem(small), [small.policy("optimal", 1.0)]
+    found, again = (redraws.redrawn(small, problem, policies, times=redraws.WIDER) for _ in range(2))
+    assert found.wider.equals(again.wider)
+    assert found.options.equals(redraws.redrawn(small, problem, policies).options)
+    assert found.wider["times"].unique().tolist() == list(redraws.WIDER)
+    made = Redraws.__init__
+    for times, rows in found.wider.groupby("times"):
+        # The whole model again, with another default.
+        monkeypatch.setattr(Redraws, "__init__", lambda self, study, _=1.0, times=times: made(self, study, times))
+        table = redraws.redrawn(small, problem, policies).options[["draw", "option", "value"]]
+        assert rows[["draw", "option"]].to_numpy().tolist() == table[["draw", "option"]].to_numpy().tolist()
+        assert rows["value"].to_numpy() == pytest.approx(table["value"].to_numpy())
+
+
+def test_where_nothing_moves_by_default_nothing_is_wider(small):
+    numbers = numbers_of(small.scenario)
+    treated = {key: value for key, value in numbers.items() if key.startswith("treatments.") and value}
+    intervals = {key: (value * 0.9, min(1.0, value * 1.05)) for key, value in treated.items()}
+    stated = replace(small, scenario=replace(small.scenario, intervals=intervals))
+    found = redraws.redrawn(stated, build_problem(stated), [], times=redraws.WIDER)
+    assert found.drawn["default"] == 0
+    assert found.wider.empty

@@ -16,7 +16,7 @@ def test_what_a_reader_can_know_stands_beside_what_those_keep_who_give_it(publis
     assert set(lines_of(true)) == {"noisy values", "noisy values, most true", "the commonest, always"}
     assert {"noisy table", "noisy values"} <= set(lines_of(error))
     assert set(lines_of(benefit)) == {
-        *("private choice", "private record", "best for each, copies noised", "one for all"),
+        *("private draw", "private record", "best for each, list randomised", "the same for everyone"),
     }
     mine = published[published["way"] == "noisy table"]
     assert lines_of(error)["noisy table"].get_ydata() == pytest.approx(mine["error_of_a_count"].to_numpy())

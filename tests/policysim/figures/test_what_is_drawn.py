@@ -362,7 +362,7 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of one treatment for all"
     lines = lines_of(axes)
     assert list(lines["syrup for all"].get_ydata()) == [0, 0]
-    assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
+    assert list(lines["best single arm, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
     same = table.assign(difference=table["difference"].where(~fixed, 1e-9))
     lines = lines_of(figures.frontier(same).axes[0])
     assert not any("best-fixed" in name for name in lines)

@@ -119,7 +119,11 @@ def test_policies_that_are_shown_together_are_told_apart_and_the_built_in_ones_n
 def test_every_built_in_policy_has_a_style_of_its_own():
     assert set(POLICY_LOOKS) == set(BUILT_IN)
     assert distinct(POLICY_LOOKS)
-    assert (label("best-fixed"), label("optimal"), label("own-a")) == ("one for all (best-fixed)", "optimal", "own-a")
+    assert (label("best-fixed"), label("optimal"), label("own-a")) == (
+        "the same for everyone (best-fixed)",
+        "optimal",
+        "own-a",
+    )
 
 
 def test_beyond_ten_a_dash_pattern_tells_apart():

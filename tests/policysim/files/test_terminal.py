@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -142,6 +143,18 @@ def test_a_step_that_takes_long_shows_the_bar_and_its_clock(monkeypatch):
         # No step ends: the first would wait for ever if only steps were shown.
         assert terminal.written.wait(60)
     assert "0/3" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("shell", [None, SimpleNamespace(kernel=None), SimpleNamespace(kernel=object())])
+def test_a_kernel_of_a_notebook_shows_the_bar_and_no_other_shell_does(monkeypatch, shell):
+    written = io.StringIO()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr("policysim.files.terminal.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr", written)
+    with progress_bar() as progress:
+        progress.expect(2)
+        progress.advance()
+    assert ("step" in written.getvalue()) == bool(shell and shell.kernel)
 
 
 def test_without_a_terminal_there_is_no_bar(monkeypatch):

@@ -73,7 +73,7 @@ def test_a_table_counts_rows_by_bins(capsys, people):
     assert run(capsys, people, *chosen)[0] == 0
     with people.with_name("table.simulated.csv").open(newline="") as stream:
         header, *rows = csv.reader(stream)
-    assert header == ["sex", "age", "noised_count"]
+    assert header == ["sex", "age", "noisy_count"]
     true = [sum((str(int(sex)), band(age)) == (row[0], row[1]) for _, age, sex, _ in ROWS) for row in rows]
     # e^-15 is the chance that noise of rate 15 is not 0.
     assert [int(row[2]) for row in rows] == true

@@ -45,7 +45,7 @@ def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
     code, printed, _ = table(capsys, data, *BY_AGE, "--ledger", ledger)
     assert code == 0
     header, rows = read(data.parent / "table.csv")
-    assert header == ["age_band", "sex", "noised_count"]
+    assert header == ["age_band", "sex", "noisy_count"]
     assert [row[:2] for row in rows] == [["young", "0"], ["young", "1"], ["old", "0"], ["old", "1"]]
     true = Counter((row[1], row[2]) for row in people(60))
     # e^-20 is the chance that a noise of rate 1/2 exceeds 40.
@@ -80,7 +80,7 @@ def test_a_folder_is_one_table(capsys, tmp_path):
     code, printed, _ = table(capsys, folder, *SEX, "--simulate", 5, "--json")
     assert code == 0
     true = Counter(row[2] for row in people(140))
-    noise = [row["noised_count"] - true[row["sex"]] for row in json.loads(printed)["counts"]]
+    noise = [row["noisy_count"] - true[row["sex"]] for row in json.loads(printed)["counts"]]
     assert noise == noisy_counts([0, 0], TablePlan({"sex": ("0", "1")}, 1.0), random.Random(5).randrange)
 
 
@@ -92,7 +92,7 @@ def test_negative_counts_are_cut_on_request_alone(capsys, tmp_path):
         _, printed, _ = table(
             capsys, data, "--column", "sex", "--levels", f"sex={many}", "--simulate", 1, *options, "--json", epsilon=0.5
         )
-        counts = [row["noised_count"] for row in json.loads(printed)["counts"]]
+        counts = [row["noisy_count"] for row in json.loads(printed)["counts"]]
         assert (min(counts) >= 0) == (least == 0)
     assert json.loads(printed)["note"]["negative_counts"] == "published as 0"
 
@@ -111,7 +111,7 @@ def test_whether_there_are_rows_is_public_only_where_their_number_is(capsys, tmp
         (("--column", "sex"), "a table needs the levels of sex, which are public, declared: --levels sex=A,B"),
         ((*SEX, "--by", "sex"), "sex cannot both be counted and make the groups"),
         ((*SEX, "--separately"), "--separately does not go with --as table"),
-        (("--column", "noised_count", "--levels", "noised_count=0,1"), "must be another than noised_count"),
+        (("--column", "noisy_count", "--levels", "noisy_count=0,1"), "must be another than noisy_count"),
     ],
 )
 def test_wrong_questions_end_with_2_and_write_nothing(capsys, one, options, words):
@@ -134,7 +134,7 @@ def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
     code, printed, _ = table(capsys, data, "--column", "treatment", "--by", "sex", "--study", "covid", "--simulate", 1)
     assert code == 0
     header, rows = read(tmp_path / "table.simulated.csv")
-    assert header == ["sex", "treatment", "noised_count"]
+    assert header == ["sex", "treatment", "noisy_count"]
     assert [row[:2] for row in rows] == [[sex, f"a{i}"] for sex in "01" for i in range(4)]
     assert "discrete Laplace" in printed
 

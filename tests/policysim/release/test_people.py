@@ -73,7 +73,7 @@ def test_rows_beyond_n_are_left_out_and_every_row_of_a_person_is_hidden(capsys):
     document = json.loads(printed)
     assert document["note"]["noise"]["rate"] == "10"
     assert "the rows of one person, at most 2, are replaced by others" in document["note"]["guarantee"]
-    assert [row["noised_count"] for row in document["counts"]] == [20, 0]
+    assert [row["noisy_count"] for row in document["counts"]] == [20, 0]
     # Nobody else is charged, and each of these for both.
     ledger = Ledger("ledger.sqlite")
     assert [ledger.spent(), *(ledger.spent(f"p{i}") for i in range(10))] == [0, *[80] * 10]
@@ -157,7 +157,7 @@ def test_people_are_known_across_files_and_batches(here, capsys, monkeypatch):
     assert code == 0
     asked[asked.index("--epsilon") + 1] = "4000"
     _, printed, _ = ask(capsys, *asked, "--out", "u.csv", *COUNTED, "--json")
-    assert [row["noised_count"] for row in json.loads(printed)["counts"]] == [63, 0, 0, 0]
+    assert [row["noisy_count"] for row in json.loads(printed)["counts"]] == [63, 0, 0, 0]
 
 
 # By itself: rows in parts of a file, and columns that nobody named.

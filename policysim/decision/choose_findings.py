@@ -1,0 +1,376 @@
+"""What `policysim choose` finds: the options, which demands each meets, what is chosen, and what is proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from policies.optimal.bounds import InfeasibleError
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
+from policysim.decision.demands import Demand, make_demand
+from policysim.decision.find import judged
+from policysim.decision.limit import LeastPossible
+from policysim.decision.prices import uses_hidden
+from policysim.decision.redraws import Redrawn
+from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.study.declared import Study
+from policysim.study.gain import by_lot_loss, gain_of
+from policysim.study.labels import Labels
+from policysim.study.options_table import FOR_ALL
+from policysim.study.sweep import evaluated_on
+from policysim.words import unused
+
+# The mechanisms that are shown: those that need least.
+MOST_MECHANISMS = 6
+# What is chosen: a mechanism that is better than the best single treatment; a single treatment that meets the demands;
+# the best single treatment, because no mechanism that meets them is shown to be better; the best for each, of which
+# only a randomised copy is seen. Or nothing: because no mechanism can, or because none was found.
+MECHANISM, SINGLE, UNSURE, EACH, IMPOSSIBLE, OPEN = "mechanism", "single", "unsure", "each", "impossible", "open"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseDetails:
+    """What only `choose` finds.
+
+    Attributes
+    ----------
+    wish : Wish
+        The demands.
+    rows, for_all : DataFrame
+        As `Choices` has them: each mechanism at its least epsilon, and each treatment for everyone.
+    demands : DataFrame
+        option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
+        smaller epsilon.
+    verdicts : DataFrame
+        policy, value, low, high, verdict and better_in (NaN where nothing varies): the difference in utility from the
+        best single treatment by utility, which is "best-fixed".
+    versions : int
+        Of the model; 0 where the stated numbers alone are known, and of a log.
+    choice : str
+        Why that is chosen: one of the constants of this module.
+    chosen : str
+        The letter of what is chosen; "" for none.
+    single : str
+        The letter of the best single treatment by utility.
+    lead : str or None
+        The outcome that leads, if it can happen.
+    per : int
+        The patients among whom events are counted.
+    next_epsilon : float
+        The next smaller number of as many digits as B's epsilon; NaN without B.
+    next_impossible : bool
+        Whether no mechanism meets the demands there, by a proof that was checked.
+    limit, limit_proven, least_possible, certificate, verdict
+        As `Choices` has them.
+    possible : bool or None
+        The verdict in short: None where it is open.
+    bounds : mapping of str to float
+        The most of outcomes that the demands allow, per patient.
+    shares : bool
+        Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
+    published : bool
+        Whether an observer sees a publication alone.
+    copy_epsilon : float
+        The epsilon of its randomised copy; NaN without a study.
+    """
+
+    wish: Wish
+    rows: pd.DataFrame
+    for_all: pd.DataFrame
+    demands: pd.DataFrame
+    verdicts: pd.DataFrame
+    versions: int
+    choice: str
+    chosen: str
+    single: str
+    lead: str | None
+    per: int
+    next_epsilon: float
+    next_impossible: bool
+    limit: float
+    limit_proven: bool
+    least_possible: Sequence[LeastPossible]
+    certificate: Mapping[str, Any] | None
+    verdict: str
+    possible: bool | None
+    bounds: Mapping[str, float]
+    shares: bool
+    published: bool
+    copy_epsilon: float
+
+
+class Candidate(NamedTuple):
+    """An option with a letter: its policy, and its row as `Choices` has it."""
+
+    letter: str
+    title: str
+    hides: str
+    policy: Policy
+    row: dict[str, Any]
+
+    def gives(self, row: Mapping[str, Any] | None) -> bool:
+        """Whether a row is of this option: of the same policy, or of the same treatment for everyone."""
+        if row is None:
+            return False
+        return bool(self.row["policy"] == row["policy"] or (row["actions"] and self.row["actions"] == row["actions"]))
+
+
+def find(
+    problem: DecisionProblem,
+    choices: Choices,
+    labels: Labels,
+    *,
+    versions: Redrawn | None = None,
+    held_out: pd.DataFrame | None = None,
+    study: Study | None = None,
+) -> Findings:
+    """Judge the mechanisms, and choose.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is decided.
+    choices : Choices
+        From `policysim.decision.choose.choose`.
+    labels : Labels
+        Words for its parts.
+    versions : Redrawn, optional
+        What each policy, and each treatment for everyone, is worth in each version of the model; None if the stated
+        numbers alone are known.
+    held_out : DataFrame, optional
+        Of a log: policy, value, low, high and verdict on patients held out, which then decide.
+    study : Study, optional
+        What the problem was made from.
+    """
+    each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
+    each["allowed"] = choices.wish.demand(problem).margin(problem, Greedy().probabilities(problem)) >= 0
+    needs = rows_of(choices.needs[choices.needs["epsilon"] < math.inf])
+    verdicts = _verdicts([each, *needs], rows_of(choices.for_all)[0], versions, held_out)
+    published = study is not None and study.seen == "publication"
+    better = {*verdicts.loc[verdicts["verdict"] == BETTER, "policy"]}
+    choice, chosen = decided(choices, better, each if published else None)
+    mechanism = chosen if choice == MECHANISM else next(iter(sorted(needs, key=lambda row: not row["allowed"])), None)
+    candidates = _candidates(problem, choices, labels, chosen=chosen, mechanism=mechanism, each=each)
+    demands = [row for candidate in candidates for row in _checked(problem, choices.wish, candidate)]
+    second = [candidate for candidate in candidates if candidate.letter == "B" and candidate.row["epsilon"] > 0]
+    below = next_below(second[0].row["epsilon"]) if second else math.nan
+    for candidate in second:
+        demands += _checked(problem, choices.wish, _at(problem, candidate, below))
+    per, options = _options(choices, candidates, verdicts, chosen)
+    details = ChooseDetails(
+        wish=choices.wish,
+        rows=choices.needs,
+        for_all=choices.for_all,
+        demands=pd.DataFrame(demands),
+        verdicts=verdicts,
+        versions=0 if versions is None else versions.options["draw"].nunique(),
+        choice=choice,
+        chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
+        single=next(one.letter for one in candidates if one.gives(rows_of(choices.for_all)[0])),
+        lead=choices.lead,
+        per=per,
+        next_epsilon=below,
+        next_impossible=bool(second) and choices.attains(second[0].row["epsilon"]),
+        limit=choices.limit,
+        limit_proven=choices.limit_proven,
+        least_possible=choices.least_possible,
+        certificate=choices.certificate,
+        verdict=choices.verdict.value,
+        possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
+        bounds=dict(choices.wish.demand(problem).at_most),
+        shares=gain_of(problem).has_shares and Greedy.name in better,
+        published=published,
+        copy_epsilon=math.nan if study is None else study.epsilon,
+    )
+    return Findings(
+        options=options,
+        differences=_differences(candidates, versions, choices.lead, verdicts, of_log=held_out is not None),
+        harmed=pd.DataFrame(),
+        leaks=pd.DataFrame(),
+        warnings=() if uses_hidden(problem) else (unused(),),
+        details=details,
+    )
+
+
+def decided(
+    choices: Choices, better: Collection[str], published: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any] | None]:
+    """Why something is chosen, and its row; None where nothing is.
+
+    Parameters
+    ----------
+    choices : Choices
+        What meets the demands.
+    better : collection of str
+        The policies with the verdict that they are better than the best single treatment by utility.
+    published : dict, optional
+        The row of the best for each, where an observer sees a publication alone.
+    """
+    if published is not None and published["allowed"] and Greedy.name in better:
+        return EACH, dict(published)
+    if choices.for_all["allowed"].any():
+        return SINGLE, choices.least
+    allowed = rows_of(choices.needs[choices.needs["allowed"]])
+    for row in allowed:
+        if row["policy"] in better:
+            return MECHANISM, row
+    if allowed:
+        return UNSURE, rows_of(choices.for_all)[0]
+    return (IMPOSSIBLE if choices.verdict is Verdict.CANNOT else OPEN), None
+
+
+def _candidates(
+    problem: DecisionProblem,
+    choices: Choices,
+    labels: Labels,
+    *,
+    chosen: dict[str, Any] | None,
+    mechanism: dict[str, Any] | None,
+    each: dict[str, Any],
+) -> list[Candidate]:
+    """The options with letters.
+
+    A is the single treatment with the least of the lead, visibly, or else the best by utility; B the mechanism; C the
+    best for each; D and E the best single treatment by utility, and the one that is chosen, if they are others.
+    """
+    singles = rows_of(choices.for_all)
+    expected = f"expected_{choices.lead}"
+    fewest = min(singles, key=lambda row: float(row.get(expected, 0.0)))
+    visible = (singles[0].get(expected, 0.0) - fewest.get(expected, 0.0)) * MOST_COUNTED >= LEAST_EVENTS
+
+    def single(letter: str, row: dict[str, Any]) -> Candidate:
+        name = row["policy"].removeprefix(FOR_ALL)
+        action = problem.actions.index(name) if name in problem.actions else None
+        return Candidate(letter, labels.for_all(row["actions"]), "everything", BestFixed(action=action), row)
+
+    found = [single("A", fewest if visible else singles[0])]
+    if mechanism is not None:
+        policy = choices.mechanisms[mechanism["policy"]]
+        found.append(Candidate("B", mechanism["policy"], "up to ε", policy, mechanism))
+    found.append(Candidate("C", "best for each patient", "nothing", Greedy(), each))
+    for row in (singles[0], chosen):
+        if row is not None and not any(candidate.gives(row) for candidate in found):
+            found.append(single("DE"[sum(candidate.letter > "C" for candidate in found)], row))
+    return found
+
+
+def _at(problem: DecisionProblem, candidate: Candidate, epsilon: float) -> Candidate:
+    """A mechanism at another epsilon; where it cannot keep its bounds there, its row has no numbers."""
+    policy = replace(candidate.policy, epsilon=epsilon)
+    on = evaluated_on(policy, problem)
+    try:
+        row = row_of(on, policy.name, policy.probabilities(on), epsilon, epsilon)
+    except InfeasibleError:
+        row = {"epsilon": epsilon}
+    return candidate._replace(policy=policy, row=row)
+
+
+def _checked(problem: DecisionProblem, wish: Wish, candidate: Candidate) -> Iterator[dict[str, Any]]:
+    """Each demand, and whether an option meets it."""
+    row, on = candidate.row, evaluated_on(candidate.policy, problem)
+    known = "policy" in row
+    for name, outcome, limit, value, demand in _demands(problem, wish, row if known else {}):
+        if demand is None:
+            met = row["epsilon"] <= wish.max_epsilon if name == "max_guess" else not value > wish.most_guessed
+        else:
+            met = known and demand.margin(on, candidate.policy.probabilities(on)) >= 0
+        asked = {"demand": name, "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
+        yield {"option": candidate.letter, "epsilon": row["epsilon"], **asked}
+
+
+def _demands(
+    problem: DecisionProblem, wish: Wish, row: Mapping[str, Any]
+) -> Iterator[tuple[str, str, float, float, Demand | None]]:
+    """The demands one by one: name, outcome, limit, what a row has of it, and the same alone; None of guesses."""
+    nothing = math.nan
+    if wish.keep is not None:
+        yield "keep", "", wish.keep, row.get("benefit_kept", nothing), make_demand(problem, keep=wish.keep)
+    if wish.max_loss is not None:
+        by_lot = float(by_lot_loss(problem))
+        value = row.get("loss", nothing) / by_lot if by_lot else nothing
+        yield "max_loss", "", wish.max_loss, value, make_demand(problem, max_loss=wish.max_loss)
+    if wish.max_extra_lead is not None and problem.lead is not None:
+        fixed = float(problem.prior @ problem.of_best_fixed(problem.outcomes[problem.lead]))
+        value = row.get(f"expected_{problem.lead}", nothing) - fixed
+        demand = make_demand(problem, max_extra_lead=wish.max_extra_lead)
+        yield "max_extra_lead", problem.lead, wish.max_extra_lead, value, demand
+    for outcome, most in wish.at_most.items():
+        demand = make_demand(problem, at_most={outcome: most})
+        yield "at_most", outcome, demand.at_most[outcome], row.get(f"expected_{outcome}", nothing), demand
+    if wish.max_guess is not None:
+        yield "max_guess", "", wish.max_guess, row.get("right_guesses", nothing), None
+    if wish.max_guess_rate is not None:
+        yield "max_guess_rate", "", wish.max_guess_rate, row.get("guess_rate", nothing), None
+
+
+def _verdicts(
+    rows: Sequence[dict[str, Any]], single: Mapping[str, Any], versions: Redrawn | None, held_out: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Whether policies are better than the best single treatment by utility."""
+    if held_out is not None:
+        known = held_out["verdict"].isin([BETTER, EQUAL, WORSE])
+        return held_out.assign(verdict=held_out["verdict"].where(known, NOT_SHOWN), better_in=math.nan)
+    found = []
+    for row in rows:
+        across = None if versions is None else versions.differences(row["policy"], single["policy"], "value")
+        found.append({"policy": row["policy"], **judged(row["value"], single["value"], 1.0, across)})
+    return pd.DataFrame(found)
+
+
+def _differences(
+    candidates: Sequence[Candidate], versions: Redrawn | None, lead: str | None, verdicts: pd.DataFrame, *, of_log: bool
+) -> pd.DataFrame:
+    """B against A in utility and in the lead."""
+    by_letter = {candidate.letter: candidate.row for candidate in candidates}
+    if "B" not in by_letter:
+        return pd.DataFrame()
+    one, other, rows = by_letter["B"], by_letter["A"], []
+    outcomes = {UTILITY: ("value", 1.0)} | ({} if lead is None else {lead: (f"expected_{lead}", -1.0)})
+    for outcome, (column, sign) in outcomes.items():
+        across = None if versions is None else versions.differences(one["policy"], other["policy"], column)
+        found = judged(one[column], other[column], sign, across)
+        if of_log:
+            known = verdicts.loc[verdicts["policy"] == one["policy"], ["low", "high", "verdict"]]
+            found |= {"verdict": NOT_SHOWN} | next(iter(rows_of(known)), {})
+        rows.append({"epsilon": one["epsilon"], "option": "B", "than": "A", "outcome": outcome, **found})
+    return pd.DataFrame(rows)
+
+
+def _options(
+    choices: Choices,
+    candidates: Sequence[Candidate],
+    verdicts: pd.DataFrame,
+    chosen: Mapping[str, Any] | None,
+) -> tuple[int, pd.DataFrame]:
+    """The patients among whom events are counted; and the options with letters, then the other mechanisms."""
+    lettered = [
+        {"section": "option", "option": one.letter, "title": one.title, "hides": one.hides, **one.row}
+        for one in candidates
+    ]
+    others = [
+        {"section": "mechanism", "option": "", "title": row["policy"], "hides": "up to ε", **row}
+        for row in rows_of(choices.needs)[:MOST_MECHANISMS]
+        if not any(one.gives(row) for one in candidates)
+    ]
+    options = pd.DataFrame([*lettered, *others]).drop(columns="actions").assign(low=math.nan, high=math.nan)
+    options["chosen"] = [one.gives(chosen) for one in candidates] + [False] * len(others)
+    options = options.join(verdicts.set_index("policy")[["verdict", "better_in"]], on="policy")
+    counted = [f"expected_{name}" for name in dict.fromkeys([choices.lead, *choices.wish.at_most]) if name]
+    rates = options[counted] if counted else options["loss"]
+    per = population(rates.to_numpy(dtype=np.float64).ravel())
+    options["more_lead"] = math.nan
+    if choices.lead is not None:
+        # Of the numbers as they are printed: who subtracts them finds the same.
+        expected = options[f"expected_{choices.lead}"].astype(np.float64)
+        shown = (expected * per).round(apart(expected.dropna(), per)) / per
+        options["more_lead"] = shown - shown.iloc[0]
+    return per, options

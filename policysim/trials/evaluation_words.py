@@ -1,0 +1,137 @@
+"""What `policysim evaluate` prints: the data before any model, then a policy's value; the same numbers for --json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from policysim.logs.log_source import EXCLUDE, WORST
+from policysim.numbers import interval, percent, rounded, supported_digits, with_interval
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, verdict_of_interval
+from policysim.report.screen import Grid, Line, Screen
+from policysim.study.checks import MOST_ERRORS, Agreement
+from policysim.trials.estimate_value import ESTIMATORS
+from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
+from policysim.trials.outside_policy import OutsidePolicy
+from policysim.words import NO_ADVICE
+
+PRIVATE = (
+    "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
+    "log and all that is computed from it, such as the outcome model and the numbers above."
+)
+CONCLUSIONS = {
+    BETTER: "the policy is better",
+    WORSE: "the policy is worse",
+    EQUAL: "it gives everyone the same arm",
+    NOT_SHOWN: "the data show no difference",
+}
+
+
+def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Screen:
+    """The screen."""
+    difference = evaluated.difference
+    rows = [
+        (arm, f"{patients:,}", supported_digits(mean, low, high), interval(low, high))
+        for arm, patients, mean, low, high in evaluated.arms.itertuples(index=False)
+    ]
+    return Screen(
+        title=f"The value of a policy to the patients of {log.table.name}",
+        about=tuple(_about(log, target, evaluated)),
+        lines=tuple(_lines(log, target, evaluated)),
+        tables=(Grid(("Each arm before any model", "patients", "mean", "95\u00a0% interval"), tuple(rows)),),
+        notes=(f"{PRIVATE} {target.privacy}",),
+        warnings=(*evaluated.estimate.warnings, *(f"one arm for everyone: {text}" for text in difference.warnings)),
+    )
+
+
+def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Iterator[str]:
+    """What was done with the rows of the log, and what its outcome is."""
+    about = log.about
+    wanted = "a time of follow-up" if about["censoring"] else "an outcome"
+    by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
+    without = f"{sum(about['missing'].values()):,} without {wanted} ({by_arm}), "
+    treated = {
+        EXCLUDE: f"{without}left out, right only if they are missing by chance within each arm",
+        WORST: f"{without}counted with the lowest reward of the declared range",
+    }
+    rows = treated.get(about["missing_rule"], "") if by_arm else f"all with {wanted}"
+    estimated = " Propensities were estimated: confounding is possible." if about["estimated_propensities"] else ""
+    yield f"{about['rows_read']:,} rows, {rows}; {log.data.n_patients:,} are used.{estimated}"
+    yield about["outcome"]
+    yield about["censoring"]
+    forbidden = ", ".join(f"{name} for {number:,}" for name, number in evaluated.contraindicated.items())
+    if forbidden and target.study:
+        yield f"Contraindicated by {target.study.name}, and never given by the policy: {forbidden}."
+
+
+def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Iterator[Line]:
+    estimate, difference, kind = evaluated.estimate, evaluated.difference, ESTIMATORS[evaluated.estimate.estimator]
+    yield Line("Policy", f"{target.title}.")
+    yield Line("Value", f"{with_interval(estimate.value, *estimate.interval)} per patient, {kind.title}.")
+    if evaluated.agreement:
+        doubt = "Clipping biases the estimate" if estimate.clipped_share else kind.doubt
+        yield Line("Exact value", _agreement(evaluated.agreement, doubt))
+    conclusion = CONCLUSIONS[verdict_of_interval(*difference.interval)]
+    yield Line(
+        "Minus one arm",
+        f"{with_interval(difference.value, *difference.interval, sign=True)}: {conclusion}. The arm is the one "
+        f"that did best in other patients; for most it is {difference.arm}.",
+    )
+    clipped = f", {percent(estimate.clipped_share)} of the weight clipped" if estimate.clipped_share else ""
+    yield Line(
+        "How sure",
+        f"Standard error {rounded(estimate.standard_error)}, effective sample size {estimate.ess:,.0f} of "
+        f"{estimate.n_rows:,} rows, largest weight {rounded(estimate.largest_weight)}{clipped}.",
+    )
+    if evaluated.outcome_model:
+        unused = _not_used(log)
+        predictors = ", ".join(log.predictors) or "nothing but the arm"
+        yield Line(
+            "Outcome model", f"{evaluated.outcome_model}, from {predictors}.{f' Not used: {unused}.' if unused else ''}"
+        )
+
+
+def _agreement(agreement: Agreement, doubt: str) -> str:
+    """The exact value, and whether the estimate is near it."""
+    exact = f"{agreement.exact:.6f}".replace("-", "−")
+    if agreement.errors_apart <= MOST_ERRORS:
+        conclusion = "they agree"
+    elif agreement.agrees:
+        conclusion = "no verdict, because outcomes that are too rare to be in so small a log may matter"
+    else:
+        conclusion = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {doubt}"
+    return (
+        f"{exact}, {agreement.errors_apart:.2f} standard errors from the estimate: {conclusion}. A model, {NO_ADVICE}."
+    )
+
+
+def _not_used(log: LogToEvaluate) -> str:
+    """The columns from which nothing is predicted, with the rows in which one has no value."""
+    others = []
+    for name in log.table.columns:
+        if name not in log.predictors:
+            column = log.table[name]
+            gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
+            others.append(f"{name} (no value in {gaps:,} rows)" if gaps else name)
+    return ", ".join(others)
+
+
+def evaluation_document(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> dict[str, Any]:
+    """The same numbers as on the screen, all digits."""
+    model, exact, difference = evaluated.outcome_model, evaluated.agreement, evaluated.difference
+    agreement = exact and {"value": exact.exact, "errors_apart": exact.errors_apart, "agrees": exact.agrees}
+    return {
+        "log": log.table.name,
+        **log.about,
+        "arms": evaluated.arms.to_dict(orient="records"),
+        "policy": target.title,
+        "contraindicated": dict(evaluated.contraindicated),
+        "outcome_model": model or None,
+        "predictors": list(log.predictors) if model else None,
+        "estimate": asdict(evaluated.estimate),
+        "exact": agreement,
+        "best_single_arm": {**asdict(difference), "verdict": verdict_of_interval(*difference.interval)},
+        "privacy": f"{PRIVATE} {target.privacy}",
+    }
