@@ -130,7 +130,8 @@ class OwnTable(Policy):
     @classmethod
     def named(cls, name: str, table: ArrayLike) -> OwnTable:
         """A table under a name of its own, as policies have one by their class."""
-        return type(name, (cls,), {"name": name})(table=probability_table(table, name))
+        kind: type[OwnTable] = type(name, (cls,), {"name": name})
+        return kind(table=probability_table(table, name))
 
     def _check(self, problem: DecisionProblem) -> None:
         if self.table.shape != problem.utilities.shape:

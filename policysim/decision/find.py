@@ -30,12 +30,12 @@ from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
-from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
+from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_row, unused
 
 LETTERS = "ABCDEF"
 # What all patients get and lose under each option, by its letter.
@@ -117,6 +117,8 @@ class DecisionDetails:
         Whether B loses no more than the least that any private draw can lose.
     same : str
         What B gives everyone, if it gives everyone the same; "" where it does not.
+    judged_by : str
+        Whose utility it is: of the weights of the study, or as given.
     groups_compared : bool
         Whether the study compares groups of patients.
     assumed, numbers : int
@@ -156,6 +158,7 @@ class DecisionDetails:
     list_true: float
     at_limit: bool
     same: str
+    judged_by: str
     groups_compared: bool
     assumed: int
     numbers: int
@@ -196,7 +199,7 @@ def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     if _given(evidence, BestFixed.name) not in shown:
         letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
     known = {name for name, _ in letters}
-    letters += [(name, capital(name)) for name in evidence.named if name in compared and name not in known]
+    letters += [(name, name) for name in evidence.named if name in compared and name not in known]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
 
 
@@ -431,6 +434,7 @@ def _details(
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
+        judged_by="the weights of this study" if weights else "the given utilities",
         groups_compared=bool(evidence.study is not None and evidence.study.by),
         assumed=assumed,
         numbers=numbers,

@@ -16,6 +16,7 @@ from policies.problem import DecisionProblem
 from policies.reference import OwnTable
 from policysim.decision.evidence import Evidence, gather
 from policysim.decision.find import DecisionDetails, find
+from policysim.decision.page_data import page_data
 from policysim.decision.words import screen_of
 from policysim.numbers import digits_of, enough, in_digits
 from policysim.progress import SILENT, Progress
@@ -155,6 +156,7 @@ def _reported(evidence: Evidence, warnings: Sequence[str] = ()) -> Report:
         screen=screen_of(findings, evidence.labels, seen=seen),
         screens={epsilon: screen_of(each, evidence.labels, seen=seen) for epsilon, each in found.items()},
         epsilon=evidence.epsilon,
+        page_data=page_data(found, evidence.labels),
         more_tables=_more_tables(evidence, details),
         drawings=drawings_of_decision(evidence, findings),
     )

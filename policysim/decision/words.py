@@ -112,9 +112,8 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
             "nothing": "hides nothing",
             "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
         }[row["hides"]]
-        hides = {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}.get(
-            letter, hides
-        )
+        best = f"best under {findings.details.judged_by}; hides nothing"
+        hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
 
@@ -148,11 +147,11 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
     if len(details.zones) > 1:
         return _advice_by_weight(details, labels, first)
     if verdict == BETTER and details.same:
-        return f"Choose B ({details.same}): both hide everything, and B is better under the weights of this study."
+        return f"Choose B ({details.same}): both hide everything, and B is better under {details.judged_by}."
     if verdict == BETTER:
         return (
-            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under the "
-            "weights of this study B is better."
+            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under "
+            f"{details.judged_by} B is better."
         )
     why = {WORSE: "B is worse", EQUAL: "B is worth the same"}.get(verdict, "the model cannot show that B is better")
     return f"Choose A ({first}): it hides everything, and {why}."
@@ -188,7 +187,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
     if details.drawn and _verdict(findings, "B", "A") != EQUAL:
-        yield Line("How sure", _how_sure(details), fixed=True)
+        yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
 
@@ -236,29 +235,36 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     row = _difference(findings, "B", "A")
     verdict = _verdict_words(details, row)
     if details.zones.empty:
-        counted = "" if not labels.lead else f" {capital(labels.one_of_lead)} counts for {plain(details.lead_weight)}."
-        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
+        weighs = f" {capital(labels.one_of_lead)} weighs {rounded_weight(details.lead_weight)}."
+        weighs = weighs if details.lead_weight > 0 else ""
+        return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
     rows = [
         (f"{rounded(stated)} (this study)", verdict),
         *(_zone(zone, details) for zone in details.zones.to_dict("records")),
     ]
-    return Line("Is that worth it?", question, tuple(rows), fixed=True)
+    return Line("Is that worth it?", question, tuple(rows))
 
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
-    if not details.versions:
-        words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried"
-    count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
+    if details.versions:
+        return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
+    where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
+    words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+
+
+def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
+    """A verdict on B against A, and in how many versions of the model B is better."""
+    count = f"in {plain(better)} of {plain(versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
         WORSE: f"A is better: B beats it only {count}",
         NOT_SHOWN: f"the model cannot show it: B is better than A {count}",
         EQUAL: "B and A are worth the same",
-    }[str(row["verdict"])]
+    }[verdict]
 
 
 def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
@@ -283,14 +289,10 @@ def _how_sure(details: DecisionDetails) -> str:
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
         ways.append(f"{numbers} vary by a spread of {plain(details.spread)} that nobody stated")
     wider = [
-        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
+        f"in {plain(row['better_in'])} versions at {WIDER[int(row['times'])]}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
-    beside = (
-        f" B is better in {plain(details.better_in)} of {plain(details.versions)} versions, {', '.join(wider)}."
-        if wider
-        else ""
-    )
+    beside = f" B is better {', '.join(wider)}." if wider else ""
     return f"{capital(in_a_row(ways, 'and'))}.{beside}"
 
 
@@ -305,15 +307,17 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
+    # Groups are compared at the ε of the study.
+    when = "" if details.epsilon == details.stated_epsilon else f"At ε = {plain(details.stated_epsilon)}: "
     if not details.groups_compared:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if table.empty:
-        return f"No group, of those that are compared, has {measure} by B than by A."
+        return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
+    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
     if hardest is first:
         return f"{words}."
     return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
@@ -353,7 +357,8 @@ def _numbers(findings: Findings) -> Grid:
         rows.append((title, "", *cells, *[""] * len(pairs)))
     told = [right(now[letter]["guess_rate"]) for letter in letters]
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *pairs)
+    unbroken = [pair.replace(" ", "\u00a0") for pair in pairs]
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *unbroken)
     return Grid(head, tuple(rows))
 
 
@@ -361,16 +366,19 @@ def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], detai
     """One row of the table: what is counted, its weight, and its numbers."""
     places = int(row["decimals"])
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
-    beyond = [change(row[pair], places) for pair in pairs]
+    values = ["" if row["outcome"] == REST else to_places(row[letter], places) for letter in letters]
+    return (row_title(row, details), weight, *values, *(change(row[pair], places) for pair in pairs))
+
+
+def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
+    """What a row of `details.rows` is called in the table."""
     if row["outcome"] == REST:
         more = len(details.rest) - 1
         summed = f"All else ({details.rest[0]}{f' and {more} more' if more else ''})" if details.rest else "Rounding"
-        title = f"{summed}, in utility"
-        return (title, "", *[""] * len(letters), *beyond)
-    title = capital(str(row["title"]))
+        return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
-        title = f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
-    return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
+        return f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+    return capital(str(row["title"]))
 
 
 def _trace(findings: Findings) -> Iterator[Grid]:

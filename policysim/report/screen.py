@@ -37,7 +37,6 @@ class Line(NamedTuple):
     label: str
     text: str
     rows: tuple[tuple[str, str], ...] = ()
-    fixed: bool = False
 
 
 class Grid(NamedTuple):
@@ -175,7 +174,8 @@ def _row(row: Sequence[str], room: int, widths: Sequence[int], gap: str) -> Iter
 
 def _in_lines(text: str, depth: int) -> list[str]:
     """A title in at most so many lines, as narrow as it can be."""
-    width = max(map(len, text.split()), default=0)
+    # A space that does not break keeps a title such as "A − C" together.
+    width = max(map(len, text.split(" ")), default=0)
     while len(lines := textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)) > depth:
         width += 1
     return lines or [""]

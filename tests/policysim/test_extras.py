@@ -107,7 +107,7 @@ def test_python_names_it_too_and_tables_need_no_extra():
         "import policysim as ps\n"
         "problem = ps.DecisionProblem(np.eye(2), np.ones(2) / 2, ps.AnyRecord())\n"
         "print(len(ps.compare(problem, policies=['optimal'], epsilons=[1])))\n"
-        "from policysim.decision.decision_question import DecisionQuestion\n"
+        "from policysim.decision.report import report as report_decision\n"
         "from policysim.course.days_report import report\n"
         "from policysim.decision import audit_words, choose_report\n"
         "print(ps.PrivacyBudget(7.0).daily_epsilon(14))\n"

@@ -9,11 +9,9 @@ import pytest
 from small_trials import make_trial
 
 from policysim.cli.main import main
-from policysim.decision.choice_answer import to_judge
-from policysim.decision.choice_question import answer_of_choices
 from policysim.decision.choose import Wish, choose
-from policysim.output.screen import screen
-from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD
+from policysim.decision.choose_report import report_of_choices, to_judge
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import trial_columns
 from policysim.trials.trial_columns import compare_log, judged_on_splits
@@ -22,45 +20,38 @@ POLICIES = ["optimal", "randomized-response", "exponential"]
 
 
 def answered(trial, judged=None, *, seen="treatment"):
+    """The choices, the verdicts on patients held out, and the report."""
     study, problem = replace(trial.study, seen=seen), problem_of_log(trial.study, trial.log)
     choices = choose(problem, Wish(keep=0.5), POLICIES)
     found = judged_on_splits(study, trial.log, to_judge(choices)) if judged is None else judged(choices)
-    return choices, found, answer_of_choices(study, problem, choices, held_out=found)
-
-
-def said(answer):
-    """The screen as one line of words, and what is chosen."""
-    return " ".join(screen(answer.options, answer.kind).split()), answer.document["chosen"]
+    return choices, found, report_of_choices(study, problem, choices, held_out=found)
 
 
 # Of seed 1 one treatment for all does what is asked for by the fitted scores, too.
 @pytest.mark.parametrize("seed", [0, 2, 3, 4])
-def test_where_no_patient_differs_one_treatment_for_all_is_chosen(seed, monkeypatch):
+def test_where_no_patient_differs_one_treatment_for_everyone_is_chosen(seed, monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 3)
-    _, found, answer = answered(make_trial(600, 0.0, seed=seed))
+    _, found, report = answered(make_trial(600, 0.0, seed=seed))
     assert BETTER not in set(found["verdict"])
-    text, chosen = said(answer)
-    assert (chosen, answer.exit_code) == ("one for all", 0)
-    assert "for all: whoever sees it learns nothing." in text
-    assert "(95 % interval) more than one treatment for all" in text
-    # No share of a benefit that may be none, but what was asked for.
-    assert "benefit kept" not in set(answer.options["options"]["row"])
-    assert text.count("%") == 2
-    assert "better than one for all." not in text
+    assert (report.findings.details.chosen, report.exit_code) == ("A", 0)
+    assert "none is shown to be better than A. On patients who were not used to build it" in report.screen.advice
+    # No share of a gain that may be none.
+    assert "gain kept" not in report.screen.tables[0].head
 
 
 def test_a_planted_gain_is_chosen_with_its_interval(monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 3)
     trial = make_trial(1200, 0.35, seed=5)
-    choices, found, answer = answered(trial)
-    text, chosen = said(answer)
-    assert chosen == choices.least["policy"]
-    assert "Certain? Better: on patients who had no part in making it" in text
-    assert "benefit kept" in set(answer.options["options"]["row"])
-    # What is told is what the mechanism is worth by the truth, against the best one for all.
-    table = choices.mechanisms[chosen].probabilities(problem_of_log(trial.study, trial.log))
+    choices, found, report = answered(trial)
+    name = choices.least["policy"]
+    options = report.findings.options
+    assert options.loc[options["chosen"], "policy"].tolist() == [name]
+    assert "Choose B at ε = " in report.screen.advice and "(95\u00a0% interval)" in report.screen.advice
+    assert "gain kept" in report.screen.tables[0].head
+    # The interval is about the mechanism's true worth, against the best treatment for everyone.
+    table = choices.mechanisms[name].probabilities(problem_of_log(trial.study, trial.log))
     worth = trial.shares @ (trial.truth * table).sum(axis=1) - (trial.shares @ trial.truth).max()
-    ends = found.set_index("policy").loc[chosen]
+    ends = found.set_index("policy").loc[name]
     assert ends["low"] - 0.03 <= worth <= ends["high"] + 0.03
 
 
@@ -79,26 +70,25 @@ def test_the_interval_is_that_of_compare(monkeypatch):
 
 
 @pytest.mark.parametrize("seen", ["treatment", "publication"])
-@pytest.mark.parametrize("of_each", [BETTER, UNTOLD])
-@pytest.mark.parametrize("verdict", [BETTER, NOT_BETTER, UNTOLD, EQUAL])
+@pytest.mark.parametrize("of_each", [BETTER, NOT_SHOWN])
+@pytest.mark.parametrize("verdict", [BETTER, WORSE, NOT_SHOWN, EQUAL])
 def test_nothing_is_chosen_against_its_verdict(verdict, of_each, seen):
     def judged(choices):
         rows = [("greedy", 0.1, -0.1, 0.3, of_each), (choices.least["policy"], 0.1, -0.1, 0.3, verdict)]
         return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
 
-    choices, _, answer = answered(make_trial(300, 0.2, seed=1), judged, seen=seen)
-    _, chosen = said(answer)
-    copied = seen == "publication" and of_each == BETTER
-    private = choices.least["policy"] if verdict == BETTER else "one for all"
-    assert chosen == ("each's best" if copied else private)
-    assert ("benefit kept" in set(answer.options["options"]["row"])) == (of_each == BETTER)
+    _, _, report = answered(make_trial(300, 0.2, seed=1), judged, seen=seen)
+    private = "B" if verdict == BETTER else "A"
+    assert report.findings.details.chosen == ("C" if seen == "publication" and of_each == BETTER else private)
+    assert report.findings.details.shares == (of_each == BETTER)
 
 
-def test_without_a_judge_nothing_of_a_log_can_be_told():
+def test_without_a_judge_no_mechanism_of_a_log_is_shown_to_be_better():
     trial = make_trial(300, 0.3, seed=2)
     problem = problem_of_log(trial.study, trial.log)
-    answer = answer_of_choices(trial.study, problem, choose(problem, Wish(keep=0.5), POLICIES))
-    assert said(answer)[1] == "one for all"
+    report = report_of_choices(trial.study, problem, choose(problem, Wish(keep=0.5), POLICIES))
+    assert report.findings.details.chosen == "A"
+    assert "Nobody has tested B against A on other patients." in report.screen.advice
 
 
 def test_the_command_judges_a_log(tmp_path, capsys, monkeypatch):
@@ -108,17 +98,7 @@ def test_the_command_judges_a_log(tmp_path, capsys, monkeypatch):
     pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
     assert main(["init", str(tmp_path / "trial.csv")]) == 0
     capsys.readouterr()
-    out = str(tmp_path / "out")
-    options = ["--keep", "50%", "--json", "--out", out]
-    assert main(["choose", str(tmp_path / "trial.toml"), *options]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["chosen"] == "one for all"
-    assert {row["policy"]: row["verdict"] for row in document["certainty"]}["greedy"] == UNTOLD
-    # The report is that of compare for a log, after the choice, and comes out again.
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "for all: whoever sees it learns nothing." in page.partition('id="compared"')[0]
-    assert (tmp_path / "out" / "arms.csv").exists()
-    # Patients are not copied: beside the study and its data.
-    (tmp_path / "trial.toml").rename(tmp_path / "out" / "study.toml")
-    (tmp_path / "trial.csv").rename(tmp_path / "out" / "trial.csv")
-    assert main(["reproduce", str(tmp_path / "out" / "manifest.json")]) == 0
+    assert main(["choose", str(tmp_path / "trial.toml"), "--keep", "50%", "--json"]) == 0
+    details = json.loads(capsys.readouterr().out)["details"]
+    assert details["chosen"] == "A"
+    assert {row["policy"]: row["verdict"] for row in details["verdicts"]}["greedy"] == NOT_SHOWN
