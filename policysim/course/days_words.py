@@ -406,7 +406,7 @@ def _trace(view: View, options: pd.DataFrame) -> Grid:
     rows = []
     if not bounds.empty:
         least = [float(bounds.get(total, math.nan)) * view.patients for total in totals]
-        rows.append(("no mechanism loses less than", *map(_whole_below, least)))
+        rows.append(("limit: no mechanism loses less than", *map(_whole_below, least)))
     compared = set(options.loc[options["section"] == "way", "policy"])
     for policy in (name for name in dict.fromkeys([*TRACE, *private]) if name in compared):
         values = [float(ways[policy, total]) * view.patients for total in totals]
@@ -447,7 +447,7 @@ def _notes(view: View) -> Iterator[str]:
         bound = bounds.iloc[0]
         first = "the first two days" if bound["hides"] == "course" else "the first day"
         proof = "in rational arithmetic" if bound["proof"] == RATIONALS else "with sums that are rounded up"
-        note += f" The bound asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
+        note += f" The limit asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
     yield (
         f"{note} How long a stay lasts is {'public' if details.length_public else 'hidden'}. A treatment after day "
         f"{details.horizon} leaks again; ε does not cover outcomes that an observer sees."
