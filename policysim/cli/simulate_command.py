@@ -69,6 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
     from contextlib import nullcontext
     from dataclasses import asdict
 
+    from policies.optimal.optimum import daily_name
     from policysim.course.process import NotEnoughMemoryError
     from policysim.course.simulation import planned, simulate
     from policysim.errors import EXIT_CHECK, UsageError
@@ -107,7 +108,7 @@ def run(chosen: argparse.Namespace) -> int:
                 progress=progress,
             )
     agreement, uses_epsilon = found.agreement, policy.uses_epsilon
-    shown = way_name(policy.name, whole, chosen.horizon)
+    shown = whole or (daily_name(policy.name) if chosen.horizon > 1 else policy.name)
     if chosen.json:
         print_json(
             {
@@ -165,13 +166,6 @@ def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | No
     return study, policy, whole
 
 
-def way_name(policy: str, whole: str | None, horizon: int) -> str:
-    """What the policy of a simulation is called."""
-    from policies.optimal.optimum import daily_name
-
-    return whole or (daily_name(policy) if horizon > 1 else policy)
-
-
 def simulated_screen(
     study: ScenarioStudy, found: Simulated, exact: Mapping[str, float], treated: str, horizon: int
 ) -> Screen:
@@ -209,11 +203,7 @@ def simulated_screen(
         verdict = f"Yes: they are {apart}."
     given = sum(found.treatments.values())
     treatments = [
-        (
-            scenario.treatments[name].title if name in scenario.treatments else name,
-            f"{count:,}",
-            percent_1(count / given),
-        )
+        (scenario.treatments[name].title, f"{count:,}", percent_1(count / given))
         for name, count in found.treatments.items()
     ]
     outcomes = [

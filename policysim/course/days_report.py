@@ -218,9 +218,7 @@ def _drawings(study: ScenarioStudy, comparison: pd.DataFrame, findings: Findings
 def _published(study: ScenarioStudy, details: DaysDetails) -> Drawing:
     """What plan-tree gives on each day."""
     table, treatments = details.published, study.scenario.treatments
-    titles = {
-        f"p_{name}": f"p_{treatments[name].title if name in treatments else name}" for name in study.scenario.actions
-    }
+    titles = {f"p_{name}": f"p_{treatment.title}" for name, treatment in treatments.items()}
     # Levels in words name their feature.
     some = table["group"] != ALL
     pairs = zip(table.loc[some, "group"], table.loc[some, "level"], strict=True)

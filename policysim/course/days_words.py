@@ -80,6 +80,8 @@ class View(NamedTuple):
     options: Mapping[str, Mapping[str, Any]]
     changes: Mapping[tuple[str, str], Mapping[str, Change]]
     harmed: Sequence[Mapping[str, Any]]
+    patients: int
+    equal_at: float
 
     @property
     def private(self) -> Mapping[str, Any]:
@@ -96,11 +98,6 @@ class View(NamedTuple):
     def lead(self) -> str:
         """The outcome that leads the study; "" if none does, or it is not counted over days."""
         return self.study.lead if self.study.lead in self.counted and self.study.lead else ""
-
-    @property
-    def patients(self) -> int:
-        """How many patients outcomes are counted among."""
-        return self.details.patients
 
     @property
     def at(self) -> str:
@@ -136,7 +133,8 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
         pair[row["outcome"]] = Change(row["value"], row["verdict"])
     lettered: Any = options[options["section"] == "option"].set_index("option").to_dict("index")
     groups: Any = harmed.to_dict("records")
-    view = View(study, details, total, lettered, changes, groups)
+    equal_at = details.exchange.set_index("total_epsilon")["equal_at"].get(total, math.nan)
+    view = View(study, details, total, lettered, changes, groups, details.patients, float(equal_at))
     return Screen(
         title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
@@ -157,7 +155,7 @@ def _advice(view: View) -> str:
         return f"Choose A: within a total {view.at}, no private way that was compared is better than it."
     if not view.lead:
         return "Choose A if nothing may leak; B is better than A under this study's weights."
-    one, equal_at = view.study.scenario.one_title(view.lead), _equal_at(view)
+    one, equal_at = view.study.scenario.one_title(view.lead), view.equal_at
     if math.isnan(equal_at):
         return f"Choose A if nothing may leak; B is better than A, whatever {one} counts."
     more, less = (A, B) if of_b[view.lead].verdict == WORSE else (B, A)
@@ -167,18 +165,11 @@ def _advice(view: View) -> str:
     )
 
 
-def _equal_at(view: View) -> float:
-    """What one of the lead must count for A and B to be equal; NaN if nothing makes them so."""
-    exchange = view.details.exchange.set_index("total_epsilon")["equal_at"]
-    return float(exchange.get(view.total, math.nan))
-
-
 def _about(view: View) -> Iterator[str]:
     """What kind of model this is, the secret, the observer, the treatments, and ε in words."""
     study, details = view.study, view.details
-    treatments, scenario = study.scenario.treatments, study.scenario
-    titles = [(name, treatments[name].title if name in treatments else name) for name in scenario.actions]
-    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles)
+    titles = {name: treatment.title for name, treatment in study.scenario.treatments.items()}
+    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles.items())
     yield f"{about_model(study)} Treatments: {named}."
     secret = "the patient's record" if details.horizon == 1 else f"the patient's records of all {days(details.horizon)}"
     yield f"Secret: {secret}{view.all_but.replace(' but', ', all but')}. Observer: {study.hidden_from}."
@@ -220,7 +211,7 @@ def _schedule(view: View) -> str:
         return f"on each day the same treatment for all who agree in {view.all_but.removeprefix(' but ')}"
     by_treatment = groupby(schedule.to_dict("records"), key=lambda row: str(row["treatment"]))
     runs = [(name, list(rows)) for name, rows in by_treatment]
-    titles = {name: treatments[name].title if name in treatments else name for name, _ in runs}
+    titles = {name: treatments[name].title for name, _ in runs}
     if len(runs) == 1:
         return f"{titles[runs[0][0]]} every day" if len(schedule) > 1 else titles[runs[0][0]]
     if len(runs) > MOST_NAMED:
@@ -292,7 +283,7 @@ def _units(view: View, option: str, than: str) -> str:
 
 def _worth(view: View) -> Line:
     """Whether what B buys is worth what it costs: by what one of the lead counts."""
-    equal_at, label = _equal_at(view), "Is that worth it?"
+    equal_at, label = view.equal_at, "Is that worth it?"
     verdict = view.changes[B, A][UTILITY].verdict
     if not view.lead or math.isnan(equal_at):
         said = "B is better than A" if verdict == BETTER else "B is not better than A"
@@ -399,7 +390,8 @@ def _numbers(view: View) -> Grid:
 
 def _trace(view: View, options: pd.DataFrame) -> Grid:
     """What each way loses at each total, below what no mechanism can avoid."""
-    totals = _shown(sorted(view.details.odds), view.total)
+    near = sorted(view.details.odds, key=lambda total: (total != view.total, abs(total - view.total)))
+    totals = sorted(near[:MOST_TOTALS])
     ways = options[options["section"] == "way"].set_index(["policy", "epsilon"])["loss"]
     private = options[options["option"] == B].set_index("epsilon")["policy"]
     bounds = view.details.bounds.set_index("total_epsilon")["least_loss"]
@@ -418,13 +410,6 @@ def _trace(view: View, options: pd.DataFrame) -> Grid:
     of_a = to_places(view.options[A]["loss"] * view.patients, 0)
     head = (f"Utility lost per {view.patients:,} (A: {of_a}; C: 0)", *(f"ε = {plain(total)}" for total in totals))
     return Grid(head, tuple(rows), name="comparison")
-
-
-def _shown(totals: Sequence[float], total: float) -> list[float]:
-    """The totals around the printed one."""
-    place = list(totals).index(total)
-    start = max(0, min(place - MOST_TOTALS // 2, len(totals) - MOST_TOTALS))
-    return list(totals[start : start + MOST_TOTALS])
 
 
 def _whole_below(value: float) -> str:
@@ -484,19 +469,4 @@ def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
         tuple((way_title(str(policy)), _by_day(view, str(policy))) for policy in drawn),
         title=f"What ways that draw anew each day spend of a total {view.at}",
         name="spent",
-    )
-    best = view.details.ways[view.details.ways["best"]]
-    fields = [
-        (days(row["horizon"]), plain(row["total_epsilon"]), way_title(row["policy"])) for row in best.to_dict("records")
-    ]
-    yield Grid(("Days", "total ε", "way"), tuple(fields), title="The best way, by days and total ε", name="ways")
-    courses = view.details.courses
-    courses = courses[(courses["horizon"] == view.details.horizon) & (courses["total_epsilon"] == view.total)]
-    least = [(row["course"], rounded(row["least"])) for row in courses.to_dict("records")]
-    yield Grid(
-        ("Course", "least"),
-        tuple(least),
-        title=f"What plan tree may publish at a total {view.at}",
-        note="least: the probability that a course has at least, whatever the records are; at most e^ε times as much.",
-        name="courses",
     )

@@ -298,7 +298,7 @@ def test_the_screen_of_the_ward_is_that_of_the_docs():
     ward = report(ps.load_study("examples/ward/study.toml"), horizon=3, total_epsilons=[1, 5])
     page = Path("docs/days.md").read_text(encoding="utf-8")
     printed = page.split("--total-epsilon 1,5\n", 1)[1].split("```", 1)[0]
-    assert printed.rpartition(" Report: ")[0].split() == str(ward).split()
+    assert printed.rpartition("Report: ")[0].split() == str(ward).split()
     assert sorted(ward.screens) == [1.0, 5.0] and ward.screens[1.0] == ward.screen
     assert list(ward.figures) == ["course", "published", "ways"]
     assert all(each.title and each.caption and each.alternative for each in ward.drawings)
