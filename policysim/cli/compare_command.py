@@ -142,7 +142,7 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from dataclasses import replace
 
     from policies.optimal.optimum import catalogue_name
-    from policysim.study.declared import ModelledStudy
+    from policysim.study.declared import ModelledStudy, ScenarioStudy
 
     refuse_other_kinds(study, chosen)
     policies = chosen.policy
@@ -154,6 +154,10 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
         study = study.with_choices(
             by=chosen.by, adjacency=chosen.adjacency, sensitive=chosen.sensitive, seed=chosen.seed
         )
+        if isinstance(study, ScenarioStudy) and kind_of(study, chosen) == DAYS:
+            from policysim.course.treatment_course import public_over_days
+
+            public_over_days(study)
     bounds = chosen_bounds(chosen, study)
     return replace(study, at_most=bounds) if bounds and isinstance(study, ModelledStudy) else study
 
