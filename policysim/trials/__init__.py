@@ -6,9 +6,7 @@ arms             the arms before any model, and a policy against the one that di
 trial_columns    policies from one part of a log, measured on the other over repeated splits; the table of its columns
 diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
-trial_question   the comparison as a question, and its tables
-trial_answer     what is printed of it, as tables of cells: arms, policies against one of them, verdicts, names
-trial_drawings   the figures of its page
+trial_findings, trial_words, trial_report   what is found in the comparison, its words, and the report
 evaluate_log     what a policy is worth to the patients of a log; outside_policy: a policy made elsewhere
-evaluation_question   the same as a question, and what it prints
+evaluation_words   what is printed of it
 """
