@@ -27,10 +27,10 @@ from policies.reference import BestFixed
 from policysim.progress import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
-from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on, rows_on
 from policysim.utility import COSTS, Utility
+from policysim.words import FOR_ALL
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.

@@ -24,9 +24,8 @@ from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, verd
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
-from policysim.study.gain import prove_loss
+from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
-from policysim.study.options_table import private_choices
 from policysim.trials.arms import arms_of
 from policysim.trials.diagnostics import (
     IMBALANCE,

@@ -26,8 +26,8 @@ from policysim.numbers import (
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import LoggedStudy
+from policysim.study.gain import trace
 from policysim.study.labels import hidden, public_knowledge
-from policysim.study.options_table import trace
 from policysim.trials.evidence import LEAST_P, LEVEL
 from policysim.trials.trial_findings import ARM, EACH, EVERYTHING, IN_TRACE, OPTION, PRIVATE, SAME, UP_TO, TrialDetails
 from policysim.words import NO_ADVICE, capital, in_a_row

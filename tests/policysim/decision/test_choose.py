@@ -146,7 +146,7 @@ def test_a_guess_rate_joins_a_limit_on_every_guess():
 def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(sys.modules["policies.privacy_loss"], "MOST_STEPS", 1)
     assert choose(SYMMETRIC, Wish(keep=0.8), ["optimal"]).needs["guess_rate"].isna().all()
-    with pytest.raises(ValueError, match="the guess rate of 2 actions for 2 records"):
+    with pytest.raises(ValueError, match="guess_rate of 2 actions for 2 records"):
         choose(SYMMETRIC, Wish(keep=0.8, max_guess_rate=0.9), ["optimal"])
 
 

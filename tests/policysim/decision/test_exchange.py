@@ -100,7 +100,7 @@ def one_version(rest, lead, weight=1.0, n=1, **columns):
         (2.0, -0.01, (math.inf, math.nan, 0.0, math.nan)),  # better in both
         (-2.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # worse in both
         (2.0, 0.0, (math.inf, math.nan, 0.0, math.nan)),  # the lead does not decide
-        (2.0, 1e-17, (math.inf, math.nan, 0.0, math.nan)),  # nor does its rounding
+        (2.0, 1e-14, (math.inf, math.nan, 0.0, math.nan)),  # nor does its rounding
         (0.0, 0.0, (math.nan, math.nan, math.nan, math.nan)),  # equal
         (0.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # nothing but lead
     ],

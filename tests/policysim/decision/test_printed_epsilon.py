@@ -157,7 +157,7 @@ def test_a_limit_and_the_mechanism_that_attains_it_are_one_number(ward):
     details, lines, screen = printed(problem, choices)
     assert details.next_impossible and details.next_epsilon == next_below(epsilon)
     assert f"Choose B at ε = {epsilon}:" in screen.advice
-    assert f"ε = {next_below(epsilon)} is not enough for B, nor for any other mechanism" in lines["A smaller ε"]
+    assert f"ε = {next_below(epsilon)} is not enough, for B or for any other mechanism" in lines["A smaller ε"]
     optimal = ps.make_policy("optimal", epsilon=round(epsilon - 0.01, 2))
     demand = Wish(keep=0.8).demand(problem)
     assert demand.margin(problem, optimal.probabilities(problem)) < 0
