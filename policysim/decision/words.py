@@ -213,7 +213,6 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
-    per = per if option == "A" else f"least {per}"
     lost = -_difference(findings, option, than)["value"] * details.patients
     if lost == 0 and not more and not fewer:
         return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
@@ -294,11 +293,9 @@ def _how_sure(details: DecisionDetails) -> str:
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(
-            f"what treatments do and cost ({numbers}) varies by a spread of {plain(details.spread)}, which we assume"
-        )
+        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread, {plain(details.spread)}")
     wider = [
-        f"in {plain(row['better_in'])} at {WIDER[int(row['times'])]}{_unsure(row, details)}"
+        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
     beside = f" B is better {', '.join(wider)}." if wider else ""
@@ -435,7 +432,7 @@ def _why_textbook(details: DecisionDetails) -> str:
     beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
     beats = beats if why.beats_from > 0 else "it is better than A at every ε"
     beats = "it is never better than A" if math.isinf(why.beats_from) else beats
-    keeps = f", and keeps {percent(KEEP)} of C's gain over A only from ε = {decimal(why.keeps_from)}"
+    keeps = f", with {percent(KEEP)} of C's gain from ε = {decimal(why.keeps_from)}"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
         "The textbook's exponential mechanism starts from equal odds of all treatments, and is as random as its most "
