@@ -47,6 +47,8 @@ NAMED_COLOURS = {
 }  # fmt: skip
 # How identifiers of what belongs to a policy begin, in a figure as an SVG file.
 POLICY_GID = "policy."
+# The title of a whole figure in its SVG: a page, which has a heading for it, leaves it out.
+HEAD = "head"
 
 
 @dataclass(frozen=True)
@@ -390,7 +392,7 @@ class Canvas:
             return
         font = FontProperties(size=1.2 * self.font, weight="bold", family=rcParams["font.family"])
         text = wrapped(words, 0.97 * self.width, font)
-        self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+        self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING, gid=HEAD)
 
 
 @contextmanager
