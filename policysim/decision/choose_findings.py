@@ -65,8 +65,8 @@ class ChooseDetails:
         The letter of the best single treatment by utility.
     lead : str or None
         The outcome that leads, if it can happen.
-    per : int
-        The patients among whom events are counted.
+    patients : int
+        Among whom events are counted.
     next_epsilon : float
         The next smaller number of as many digits as B's epsilon; NaN without B.
     next_impossible : bool
@@ -94,7 +94,7 @@ class ChooseDetails:
     chosen: str
     single: str
     lead: str | None
-    per: int
+    patients: int
     next_epsilon: float
     next_impossible: bool
     limit: float
@@ -171,7 +171,7 @@ def find(
         # Where the bounds cannot be kept there is no mechanism, and nothing to check.
         with suppress(InfeasibleError):
             demands += _checked(problem, choices.wish, _at(problem, second, below))
-    per, options = _options(choices, candidates, verdicts, chosen)
+    patients, options = _options(choices, candidates, verdicts, chosen)
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
@@ -184,7 +184,7 @@ def find(
         chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
         single=next(candidate.letter for candidate in candidates if candidate.gives(best_single)),
         lead=choices.lead,
-        per=per,
+        patients=patients,
         next_epsilon=below,
         next_impossible=impossible,
         limit=choices.limit,
@@ -352,11 +352,11 @@ def _options(
     options = options.join(verdicts.set_index("policy")[["verdict", "better_in"]], on="policy")
     counted = [f"expected_{name}" for name in dict.fromkeys([choices.lead, *choices.wish.at_most]) if name]
     rates = options[counted] if counted else options["loss"]
-    per = population(rates.to_numpy(dtype=np.float64).ravel())
+    patients = population(rates.to_numpy(dtype=np.float64).ravel())
     options["more_lead"] = math.nan
     if choices.lead is not None:
         # Of the numbers as they are printed: who subtracts them finds the same.
         expected = options[f"expected_{choices.lead}"].astype(np.float64)
-        shown = (expected * per).round(apart(expected.dropna(), per)) / per
+        shown = (expected * patients).round(apart(expected.dropna(), patients)) / patients
         options["more_lead"] = shown - shown.iloc[0]
-    return per, options
+    return patients, options

@@ -219,10 +219,10 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
         return
     (of_utility,) = rows_of(findings.differences[findings.differences["outcome"] == UTILITY])
     saved = "less" if of_utility["value"] >= 0 else "more"
-    texts = [f"{about(details.per * of_utility['value'])} {saved} utility lost"]
+    texts = [f"{about(details.patients * of_utility['value'])} {saved} utility lost"]
     if details.lead is not None:
-        more = details.per * float(findings.options.loc[findings.options["option"] == "B", "more_lead"].iloc[0])
-        places = apart(findings.options[f"expected_{details.lead}"].dropna(), details.per)
+        more = details.patients * float(findings.options.loc[findings.options["option"] == "B", "more_lead"].iloc[0])
+        places = apart(findings.options[f"expected_{details.lead}"].dropna(), details.patients)
         word = "more" if more > 0 else "fewer"
         counted = f"{to_places(abs(more), places)} {word}" if more else "as many"
         texts.insert(0, f"{counted} {labels.outcomes[details.lead]}")
@@ -230,13 +230,13 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
     if details.single != "A" and details.versions:
         versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
-    yield f"Per {plain(details.per)} patients: {' and '.join(texts)}.{sure}"
+    yield f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
 
 
 def _table(findings: Findings, labels: Labels) -> Grid:
     """Each option and mechanism at its least ε."""
     details: ChooseDetails = findings.details
-    table, per = findings.options, details.per
+    table, per = findings.options, details.patients
     losses = table["loss"].astype(np.float64)
     in_rows = rows_of(table)
     columns = {
