@@ -532,19 +532,14 @@ def named_changes(
     evidence: Evidence, rows: pd.DataFrame, named: Sequence[str], pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
     """What changes by one option instead of another in the outcomes that are named, as the table prints it."""
-    changes: list[dict[str, Any]] = [
-        {
-            "option": option,
-            "than": than,
-            "outcome": row["outcome"],
-            "title": row["title"],
-            "value": row[f"{option} − {than}"],
-        }
+    changes: list[tuple[Any, ...]] = [
+        (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
         for option, than in pairs
         for row in rows.to_dict("records")
-        if row["outcome"] in named and (value := row[f"{option} − {than}"]) != 0
+        if row["outcome"] in named
     ]
     table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
+    table = table[table["value"] != 0]
     worth = table["value"].abs() * table["outcome"].map(evidence.weights).fillna(1.0)
     return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
 

@@ -127,7 +127,7 @@ def _hides_best(findings: Findings) -> str:
     """What B hides, how it is drawn, and whether any draw does better."""
     details: DecisionDetails = findings.details
     now, epsilon = lettered_now(findings), plain(details.epsilon)
-    best = "; no draw that hides as much loses less" if details.at_limit else ""
+    best = "; no draw that hides as much loses less utility" if details.at_limit else ""
     if details.same:
         given = "the same as A" if details.same_as_a else f"the same ({details.same})"
         return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
@@ -185,7 +185,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
     if details.same and not details.same_as_a:
-        both = "Both hide everything: privacy does not decide between them, the weights do."
+        both = "Both hide everything: what outcomes weigh decides between them, not privacy."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
@@ -212,6 +212,7 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
+    per = per if option == "A" else f"least with B {per}"
     lost = -_difference(findings, option, than)["value"] * details.patients
     if lost == 0 and not more and not fewer:
         return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
@@ -292,9 +293,9 @@ def _how_sure(details: DecisionDetails) -> str:
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(f"{numbers} vary by an assumed spread ({plain(details.spread)} on a log scale)")
+        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread")
     wider = [
-        f"in {plain(row['better_in'])} versions at {WIDER[int(row['times'])]}{_unsure(row, details)}"
+        f"in {plain(row['better_in'])} at {WIDER[int(row['times'])]}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
     beside = f" B is better {', '.join(wider)}." if wider else ""
@@ -304,11 +305,11 @@ def _how_sure(details: DecisionDetails) -> str:
 def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
     """Whether so many versions no longer show that B is better."""
     better = float(row["better_in"]) / details.versions
-    return " (fewer than 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
+    return " (below 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:
-    """Who does worse by B instead of A: the group that bears most of it, and the subgroup that is hit hardest."""
+    """Who does worse by B instead of A: the group that is hit hardest, and a part of a group that is hit harder."""
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
@@ -320,12 +321,12 @@ def _harmed(findings: Findings, labels: Labels) -> str:
         return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
-    of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
+    more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
-    if hardest is first:
-        return f"{words}."
-    return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
+    whom = f"the group “{first['group']}” ({share(first['share'])} of patients)"
+    beside = "" if hardest is first else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
+    words = f"{when}By B instead of A {whom} has {more} {measure} {per}"
+    return f"{words}{beside}."
 
 
 def _beliefs(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -341,12 +342,12 @@ def _leaks(findings: Findings) -> str:
         return "Nothing: a treatment from A or B says nothing about the secret."
     if not (beliefs := _beliefs(findings)):
         apart = right(lettered_now(findings)["B"]["guess_rate"])
-        return f"By a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+        return f"After a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
     row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
     before, low, high = (span(row[name], row[name], places) for name in ("before", "low", "high"))
-    return f"By a treatment from B the belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
+    return f"After a treatment from B an observer's belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
 
 
 def _numbers(findings: Findings) -> Grid:
@@ -432,10 +433,10 @@ def _why_textbook(details: DecisionDetails) -> str:
     beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
     beats = beats if why.beats_from > 0 else "it is better than A at every ε"
     beats = "it is never better than A" if math.isinf(why.beats_from) else beats
-    keeps = f", and keeps {percent(KEEP)} of what C gains over A only from ε = {decimal(why.keeps_from)} on"
+    keeps = f", and keeps {percent(KEEP)} of C's gain over A only from ε = {decimal(why.keeps_from)}"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
         "The textbook's exponential mechanism starts from equal odds of all treatments, and is as random as its most "
-        f"extreme pair of records needs (Δ = {rounded_up(why.sensitivity, 3)} in utility), while for half of the "
-        f"patients the treatments differ by at most {rounded(why.median_difference)}: {beats}{keeps}."
+        f"extreme pair of records needs (Δ = {rounded_up(why.sensitivity, 3)} in utility; for half of the patients "
+        f"treatments differ by at most {rounded(why.median_difference)}): {beats}{keeps}."
     )
