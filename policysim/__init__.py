@@ -168,6 +168,10 @@ __all__ = [
 ]
 
 
+# Importing a package sets a name here. So `policysim.report` is imported before the function of that name is defined.
+import_module("policysim.report")
+
+
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:
@@ -290,8 +294,8 @@ def compare(
 
         if epsilons is not None or continuation != "private":
             raise ValueError(
-                "give epsilons, of one decision, or total_epsilons, of all decisions together, which are spent under "
-                'continuation="private".'
+                "give epsilons (of one decision) or total_epsilons (of all decisions together, with "
+                'continuation="private").'
             )
         return compare_totals(
             problem, total_epsilons=total_epsilons, delta=delta, policies=policies, by=by, advance=advance
@@ -479,7 +483,7 @@ def smallest_epsilon(
         template = make_policy(policy) if isinstance(policy, str) else policy
         return demand_curve(problem, make_demand(problem, at_most=at_most, **demands), template).first_reaching(0.0)
     if at_most:
-        raise ValueError("at_most bounds the outcomes of one decision: a process has none that are named.")
+        raise ValueError("at_most bounds the outcomes of one decision: a process has no named outcomes.")
     from policysim.course.course_comparison import margin  # noqa: PLC0415
 
     return Curve(*margin(problem, policy, **demands)).first_reaching(0.0)

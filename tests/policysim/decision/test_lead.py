@@ -98,7 +98,7 @@ def test_without_a_lead_all_that_needs_one_is_left_out():
         table = ps.compare(problem, policies=["optimal", ps.make_policy("optimal-safe", **stated)], epsilons=[1.0])
         kept = table.set_index("policy")[["extra_pain", "p_a2"]].loc["optimal-safe"]
         assert kept["extra_pain"] <= 1e-12 if "at_most" in stated else kept["p_a2"] <= 0.1 + 1e-12
-    with pytest.raises(ValueError, match="frontier needs an outcome: the problem has none that leads"):
+    with pytest.raises(ValueError, match="frontier needs an outcome: the problem has no leading outcome"):
         ps.frontier(problem, [1.0])
     with pytest.raises(ValueError, match="max_extra_lead needs a problem with an outcome that leads"):
         ps.smallest_epsilon(problem, "optimal", max_extra_lead=0.1)
