@@ -119,6 +119,8 @@ class DecisionDetails:
         What B gives everyone, if it gives everyone the same; "" where it does not.
     judged_by : str
         Whose utility it is: of the weights of the study, or as given.
+    same_as_a : bool
+        Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
     assumed, numbers : int
@@ -159,6 +161,7 @@ class DecisionDetails:
     at_limit: bool
     same: str
     judged_by: str
+    same_as_a: bool
     groups_compared: bool
     assumed: int
     numbers: int
@@ -195,17 +198,17 @@ def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     compared = {name for name, _ in evidence.rows}
     letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
-    shown = {_given(evidence, name) for name, _ in letters[:2]}
-    if _given(evidence, BestFixed.name) not in shown:
+    shown = {_given(evidence, name, evidence.epsilon) for name, _ in letters[:2]}
+    if _given(evidence, BestFixed.name, evidence.epsilon) not in shown:
         letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
     known = {name for name, _ in letters}
     letters += [(name, name) for name in evidence.named if name in compared and name not in known]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
 
 
-def _given(evidence: Evidence, name: str) -> tuple[float, ...]:
-    """What everyone gets under a policy at the stated epsilon, and what it is worth: the same of equal options."""
-    row = evidence.rows[name, evidence.epsilon]
+def _given(evidence: Evidence, name: str, epsilon: float) -> tuple[float, ...]:
+    """What everyone gets under a policy, and what it is worth: the same of equal options."""
+    row = evidence.rows[name, epsilon]
     shares = [row[f"p_{action}"] for action in evidence.problem.actions]
     return tuple(np.round([row["value"], *shares], 9))
 
@@ -435,6 +438,7 @@ def _details(
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
         judged_by="the weights of this study" if weights else "the given utilities",
+        same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
         assumed=assumed,
         numbers=numbers,

@@ -11,6 +11,7 @@ from policies.optimal.optimum import Optimal
 from policysim.decision.behind import tables_behind
 from policysim.decision.find import REST, DecisionDetails
 from policysim.numbers import (
+    NEGLIGIBLE,
     about,
     change,
     decimal,
@@ -112,7 +113,8 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
             "nothing": "hides nothing",
             "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
         }[row["hides"]]
-        best = f"best under {findings.details.judged_by}; hides nothing"
+        hidden = "hides nothing" if row["hides"] == "nothing" else "it is the same for everyone, and hides everything"
+        best = f"best under {findings.details.judged_by}; {hidden}"
         hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
@@ -124,7 +126,7 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much does better" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if now["B"]["value"] == now["A"]["value"] else f"the same ({details.same})"
+        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
         return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
@@ -139,7 +141,7 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
     details: DecisionDetails = findings.details
     verdict, title = _verdict(findings, "B", "A"), str(lettered_now(findings)["A"]["title"])
     first = f"{title[:1].lower()}{title[1:]}"
-    if seen == "publication" and _verdict(findings, "C", "A") == BETTER:
+    if seen == "publication" and _verdict(findings, "A", "C") == WORSE:
         return (
             "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
             "the list at random."
@@ -179,7 +181,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     details: DecisionDetails = findings.details
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
-    if details.same and _verdict(findings, "B", "A") != EQUAL:
+    if details.same and not details.same_as_a:
         both = "Both hide everything: privacy does not decide between them, the weights do."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
@@ -207,9 +209,9 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
-    lost = float(_printed(details)[UTILITY][f"{option} − {than}"])
-    if lost == 0:
-        return f"costs nothing ({option} instead of {than}): the same treatment is best for everyone."
+    lost = -_difference(findings, option, than)["value"] * details.patients
+    if lost == 0 and not more and not fewer:
+        return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
     if not more and not fewer:
         return f"costs {per}: {about(lost)} units of utility."
     paid = in_a_row(more, "and") or "nothing that is counted"
@@ -349,7 +351,10 @@ def _numbers(findings: Findings) -> Grid:
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
     letters, pairs = list(now), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
-    rows = [_counted(row, letters, pairs, details) for row in _printed(details).values()]
+    shown = [row for row in _printed(details).values() if row["outcome"] != REST or any(row[pair] for pair in pairs)]
+    rows = [_counted(row, letters, pairs, details) for row in shown]
+    # A head that does not break.
+    heads = [pair.replace(" ", "\u00a0") for pair in pairs]
     if beliefs := _beliefs(findings):
         of_b, places = beliefs["B"], places_of_share(beliefs["B"]["before"])
         title = f"Belief “{of_b['belief']}” (before: {span(of_b['before'], of_b['before'], places)} %), %"
@@ -357,8 +362,7 @@ def _numbers(findings: Findings) -> Grid:
         rows.append((title, "", *cells, *[""] * len(pairs)))
     told = [right(now[letter]["guess_rate"]) for letter in letters]
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    unbroken = [pair.replace(" ", "\u00a0") for pair in pairs]
-    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *unbroken)
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *heads)
     return Grid(head, tuple(rows))
 
 
@@ -403,9 +407,9 @@ def _notes(findings: Findings) -> Iterator[str]:
     """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
     details: DecisionDetails = findings.details
     again = "A second treatment of a patient leaks again, up to ε."
-    if details.textbook is not None:
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
         yield _why_textbook(details)
-    if not math.isnan(details.list_true):
+    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
         yield (
             "If only a list is published, and nobody sees the treatment: give C, and replace entries at random (at "
             f"ε = {plain(details.list_epsilon)}, {percent(details.list_true)} are true). {again}"

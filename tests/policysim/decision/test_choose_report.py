@@ -202,7 +202,6 @@ least ε. B has more utility than D in 200 of 200 versions of the model, in whic
 numbers vary.
 A model, not medical advice: 21 of its 24 numbers are assumed.
 Secret: the patient's whole record. Observer: the insurer.
-
 A  Antibiotic for everyone   hides everything: the treatment says nothing about the secret
 B  Best private draw         drawn at random, with odds that the record sets; hides the secret up to
                              ε = 3.3
@@ -226,7 +225,6 @@ C  best for each patient    ∞    505.3  −31.3         0   100 %    200   100
 D  cough syrup              0    586.1  +49.5     3,401     0 %      –    50.0  demands not met
    randomized-response    3.3    514.8  −21.8       628    82 %    200    94.8
    exponential            180    506.5  −30.1       639    81 %    200   100.0      not allowed
-
 Gain kept: 0 % is D, 100 % is C.
 Told apart: how often an observer of one treatment distinguishes two patients (coin toss: 50 of
 100). A second treatment leaks again: only ε bounds what several reveal together.

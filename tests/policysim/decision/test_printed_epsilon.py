@@ -191,7 +191,7 @@ def test_more_digits_are_printed_before_a_guess_rate_is_given_up(ward):
 def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed(ward):
     problem = ward.problem
     demand = Wish(keep=KEEP).demand(problem)
-    found = ward.results.tables["search"].set_index("policy")
+    found = ward.report.tables["search"].set_index("policy")
     assert set(found.index[np.isfinite(found["keeps_from"])]) == {*POLICIES, "exponential-fitted"}
     for name, (better, keeps) in found[["better_from", "keeps_from"]].iterrows():
         for epsilon, least in ((keeps, demand.value), (better, problem.best_fixed_value + 1e-12)):

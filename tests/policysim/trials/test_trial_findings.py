@@ -1,6 +1,5 @@
 """What a report on a log finds: planted logs of each verdict, numbers that are those of its tables, words that obey."""
 
-import math
 import re
 from dataclasses import replace
 
@@ -227,9 +226,10 @@ def test_each_line_is_true_of_the_tables_of_random_logs(compared_once, seed, eff
     check_difference(lines["Drawn privately"], everyone.loc[private["policy"]], doubted=doubted)
     assert screen.advice.startswith("Choose B") == lines["Drawn privately"].endswith("B is better.")
     check_arms(lines["Best single arm"], findings.details.tables["arms"].set_index("arm"), doubted=doubted)
-    rate = math.ceil(1000 * round(private["told_apart"], 13)) / 10
-    assert lines["What leaks"].startswith("Nothing") == (rate == 50)
-    assert rate == 50 or f" {rate} times of 100" in lines["What leaks"]
+    assert lines["What leaks"].startswith("Nothing") == (private["hides"] == "everything")
+    if private["hides"] != "everything":
+        told_apart, _, toss = numbers_in(lines["What leaks"])
+        assert toss == 50 and told_apart == pytest.approx(100 * private["told_apart"], abs=0.1)
     harmed = findings.harmed[(findings.harmed["epsilon"] == epsilon) & (findings.harmed["option"] == "B")]
     assert lines["Who is harmed"].startswith("By B instead of A the group") == (not harmed.empty)
     assert (harmed["low"] > 0).all() and not (doubted and len(harmed))
