@@ -48,5 +48,5 @@ def save_report(folder):
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier")
         patch.setattr("policysim.decision.redraws.REDRAWS", 20)
-        report = ps.report(write_small_study(folder), epsilons=[0.0, 0.5, 1.0, 4.0])
+        report = report_of(ps.load_study(write_small_study(folder)), epsilons=[0.0, 0.5, 1.0, 4.0])
         return report, report.save(folder / "report")
