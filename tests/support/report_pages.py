@@ -1,20 +1,14 @@
-<<<<<<< HEAD
-"""A report made from a small study, and its page."""
-=======
 """Reports made from a small study, and their pages."""
 
 import json
 import re
 from dataclasses import dataclass
->>>>>>> page
 
 import pytest
 from drawings import draw_only
-from small_studies import write_small_study
+from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-<<<<<<< HEAD
-=======
 from policysim.decision.report import report as report_of
 from policysim.report.folder import DEFAULT, FigureFiles, folder_files
 from policysim.report.report import Report
@@ -47,7 +41,6 @@ def make_report(folder, text, *, prices=False, formats=DEFAULT.formats, scenario
     study = ps.load_study(write_small_study(folder, text, scenario))
     report = report_of(study, price_list=prices)
     return Made(study, report, folder_files(report, FigureFiles(formats)))
->>>>>>> page
 
 
 def save_report(folder):

@@ -75,11 +75,7 @@ def test_what_belongs_to_a_policy_stands_in_a_group_with_its_name(drawn, curve):
     root = ElementTree.fromstring(inline(figures.to_svg(drawn[0]), "f0"))
     groups = root.findall(".//g[@data-policy]")
     names = {group.get("data-policy") for group in groups}
-<<<<<<<< HEAD:tests/policysim/figures/test_figure_colours.py
     assert names == set(curve["policy"])
-========
-    assert {"best-fixed", "exponential", "exponential-fitted", "optimal"} <= names <= set(full.table["policy"])
->>>>>>>> page:tests/policysim/report/test_figure_colours.py
     for name in names:
         parts = [part.tag for group in groups if group.get("data-policy") == name for part in group.iter()]
         assert "path" in parts or "use" in parts

@@ -1,6 +1,5 @@
 """--format and --figure-size: which files appear, what they are, and what is refused."""
 
-import json
 import re
 import struct
 
@@ -11,10 +10,7 @@ from policysim.cli import compare_command
 from policysim.cli.kinds import SCENARIO, figure_names
 from policysim.cli.main import main
 from policysim.figures import SIZES
-<<<<<<<< HEAD:tests/policysim/report/test_folder.py
 from policysim.report.reproduce import read_manifest
-========
->>>>>>>> page:tests/policysim/report/test_figure_files.py
 
 DRAWN = "frontier"
 
@@ -67,14 +63,8 @@ def test_the_figures_named_are_drawn_and_no_others_and_the_manifest_keeps_their_
     assert main(["compare", study, *wanted, "--out", str(tmp_path / "some")]) == 0
     assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "loss-by-group.svg"}
     page = (tmp_path / "some" / "report.html").read_text(encoding="utf-8")
-<<<<<<<< HEAD:tests/policysim/report/test_folder.py
     assert re.findall(r'<figure id="([^"]+)"', page) == [DRAWN, "loss-by-group"]
     assert read_manifest(tmp_path / "some" / "manifest.json").arguments[2:] == tuple(wanted)
-========
-    assert re.findall(r'<figure id="([^"]+)"', page) == ["frontier", DRAWN]
-    command = json.loads((tmp_path / "some" / "manifest.json").read_text())["command"]
-    assert " ".join(command[2:]) == f"--format svg --figures {DRAWN},frontier"
->>>>>>>> page:tests/policysim/report/test_figure_files.py
     capsys.readouterr()
     assert main(["reproduce", str(tmp_path / "some" / "manifest.json")]) == 0
 
