@@ -40,6 +40,8 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
+# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
+MOST_WITH_TRACE = 4
 # Of what is summed in one row, so many are named.
 MOST_SUMMED = 3
 # Spreads of the model's numbers beside the default, and what they are called.
@@ -58,15 +60,17 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
+    options, trace = _introduced(findings), tuple(_trace(findings))
+    crowded = len(options) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
-        options=_introduced(findings),
+        options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *_trace(findings)),
-        notes=tuple(_notes(findings)),
-        behind=tuple(tables_behind(findings, labels)),
+        tables=(_numbers(findings), *(() if crowded else trace)),
+        notes=tuple(_notes(findings, seen)),
+        behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
 
@@ -74,8 +78,8 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
 def _about(labels: Labels) -> tuple[str, ...]:
     """What kind of model this is, what is secret, who observes, and what the treatments are."""
     treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
-    secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
-    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments: {treatments}."]))
+    secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}. Treatments: {treatments}."
+    return tuple(filter(None, [labels.disclaimer, secret]))
 
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -124,8 +128,9 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much does better" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
-        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
+        alike = "patients who are alike in what is public" if " or " in details.same else "everyone"
+        given = "everyone the same as A" if details.same_as_a else f"{alike} the same ({details.same})"
+        return f"at ε = {epsilon} it gives {given}, and hides everything, too{best}"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
@@ -249,7 +254,7 @@ def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
     if not details.versions:
         words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried"
+        return f"{words[str(row['verdict'])]}, as stated (no other versions)"
     count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
@@ -326,7 +331,7 @@ def _leaks(findings: Findings) -> str:
         return "Nothing: a treatment from A or B says nothing about the secret."
     if not (beliefs := _beliefs(findings)):
         apart = right(lettered_now(findings)["B"]["guess_rate"])
-        return f"By a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+        return f"An observer of B distinguishes two patients {apart} times of 100 (coin toss: 50)."
     row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
@@ -387,18 +392,24 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
-def _notes(findings: Findings) -> Iterator[str]:
+def _notes(findings: Findings, seen: str) -> Iterator[str]:
     """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
     details: DecisionDetails = findings.details
-    if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
+    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
     if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
-        yield (
-            "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
-            f"random; at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of them show the treatment "
-            "really given."
-        )
+        true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of "
+        if seen == "publication":
+            yield f"{capital(true)}the entries of the list show the treatment really given."
+        else:
+            yield (
+                "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
+                f"random; {true}them show the treatment really given."
+            )
     yield "A second treatment of the same patient leaks again, up to ε."
+    if details.unlettered:
+        yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 
 
 def _why_textbook(details: DecisionDetails) -> str:
@@ -411,7 +422,7 @@ def _why_textbook(details: DecisionDetails) -> str:
     keeps = f", and keeps {percent(KEEP)} of what C gains over A from ε = {decimal(why.keeps_from)} on"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
-        "The textbook's exponential mechanism starts from equal odds, and its noise is sized for the two records that "
-        f"differ most (Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients the treatments differ by "
-        f"at most {rounded(why.median_difference)}: {beats}{keeps}."
+        "The textbook's exponential mechanism starts from equal odds, with noise for the two records that differ most "
+        f"(Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients treatments differ by at most "
+        f"{rounded(why.median_difference)}: {beats}{keeps}."
     )
