@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from policies.adjacency import public_classes
-from policies.arrays import FloatArray, IntArray
-from policies.policy import Policy, one_hot_logs
+from policies.arrays import FloatArray, IntArray, probability_table
+from policies.policy import NotApplicableError, Policy, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -74,7 +75,7 @@ class BestFixed(Policy):
 
 
 # Expectations per patient that differ by less are the same.
-SAME = 1e-6
+SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class SameForAlike(Policy):
     Parameters
     ----------
     by_lead : bool, optional
-        Give each class what leads to the least of the outcome that leads: of actions that differ by no more than 1e-6
+        Give each class what leads to the least of the outcome that leads: of actions that differ by no more than 1e-9
         per patient of the class the best by utility. Otherwise, and where no outcome leads, the best by utility.
     """
 
@@ -108,6 +109,42 @@ class SameForAlike(Policy):
             lead = _class_means(problem.outcomes[problem.lead], classes, weights)
             value[lead > lead.min(axis=1, keepdims=True) + SAME] = -np.inf
         return one_hot_logs(value.argmax(axis=1)[classes], problem.n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTable(Policy):
+    """A table of probabilities that somebody made elsewhere; it claims no privacy, and its exact loss says what it has.
+
+    Parameters
+    ----------
+    table : array, (n_records, n_actions)
+        p(a|x), in the order of the records; rows sum to 1 within 1e-9.
+    """
+
+    table: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    name = "own-table"
+    uses_epsilon = False
+    uses_prior = False
+    guarantee = np.inf  # none is claimed
+
+    @classmethod
+    def named(cls, name: str, table: ArrayLike) -> OwnTable:
+        """A table under a name of its own, as policies have one by their class."""
+        kind: type[OwnTable] = type(name, (cls,), {"name": name})
+        return kind(table=probability_table(table, name))
+
+    def _check(self, problem: DecisionProblem) -> None:
+        if self.table.shape != problem.utilities.shape:
+            raise NotApplicableError(
+                f"the table {self.name!r} must have a row for each record and a column for each action, "
+                f"{problem.utilities.shape}, got {self.table.shape}"
+            )
+
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """The logarithms of the table."""
+        self._check(problem)
+        with np.errstate(divide="ignore"):
+            return np.log(self.table)
 
 
 def _class_means(table: FloatArray, classes: IntArray, weights: FloatArray) -> FloatArray:

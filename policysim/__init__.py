@@ -26,11 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
-import policysim.report  # noqa: F401 - the package: loaded later, it would take the name of the function below
 from policysim.study.registration import refuse_others, register
-
-# The package of this name is there before the function `report` below: loaded later, it would take the name from it.
-import_module("policysim.report")
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,6 +6,7 @@ import math
 import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import Literal, TypeAlias
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private draw of a schedule,
 # reactions within a tree of courses, and the bounds of the limit.
@@ -75,6 +76,12 @@ def attains(kept: float, most: float) -> bool:
 
 # Exact planning keeps the Q-values of every day: more days than a year are surely a mistake.
 MOST_DAYS = 366
+
+# What a figure is laid out for.
+SizeName: TypeAlias = Literal["page", "column", "slide"]
+
+# How the name of a policy begins that gives everyone one treatment.
+FOR_ALL = "for all: "
 
 # Better in so many versions of the model is better, in so few is worse; between them the model cannot show it.
 SURE, UNLIKELY = 0.9, 0.1

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from policysim.cli.compare_command import horizon
 from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
+if TYPE_CHECKING:
+    from policies.policy import Policy
+    from policysim.course.simulation import Simulated
+    from policysim.report.screen import Screen
+    from policysim.study.declared import ScenarioStudy
+
+# Decimals of the means, and more where the standard error has more.
+LEAST_DECIMALS = 6
 # Minutes to hours of work, and as many rows as a log may have.
 MOST_PATIENTS = 10**9
 
@@ -53,15 +63,81 @@ def add(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask; exit code 4 if simulated and exact values disagree."""
+    """Simulate and print; exit code 4 if simulated and exact values disagree."""
+    from contextlib import nullcontext
+    from dataclasses import asdict
+
+    from policysim.course.process import NotEnoughMemoryError
+    from policysim.course.simulation import planned, simulate
+    from policysim.errors import EXIT_CHECK, UsageError
+    from policysim.files.terminal import print_json, progress_bar, say
+    from policysim.study.study_reader import beside_log
+
+    study, policy, whole = _wanted(chosen)
+    writer, log = nullcontext(), chosen.log
+    if log is not None:
+        from policysim.course.simulated_log import check_log_path, open_simulated_log
+
+        check_log_path(log)  # before anything is computed
+    with progress_bar("step") as progress:
+        try:
+            way = planned(
+                study,
+                policy,
+                horizon=chosen.horizon,
+                length_public=chosen.length_public,
+                whole=whole,
+                progress=progress,
+            )
+        except NotEnoughMemoryError as error:
+            raise UsageError(f"--horizon {chosen.horizon}: {error}") from None
+        if log is not None:
+            writer = open_simulated_log(study.scenario, way.plan[0], log, beside_log(log, chosen.study, study))
+        with writer as write:
+            found = simulate(
+                study,
+                way.plan,
+                patients=chosen.patients,
+                exact=way.value,
+                seed=study.seed,
+                write=write,
+                progress=progress,
+            )
+    agreement, uses_epsilon = found.agreement, policy.uses_epsilon
+    shown = way_name(policy.name, whole, chosen.horizon)
+    if chosen.json:
+        print_json(
+            {
+                "study": study.name,
+                "policy": shown,
+                "epsilon": policy.epsilon if uses_epsilon else None,
+                "horizon": chosen.horizon,
+                "seed": study.seed,
+                **asdict(agreement),
+                "interval": list(agreement.interval),
+                "errors_apart": agreement.errors_apart,
+                "agrees": agreement.agrees,
+                "treatments": found.treatments,
+                "outcomes": found.outcomes,
+                "exact_outcomes": way.outcomes,
+                **({"log": log.as_posix()} if log else {}),
+            }
+        )
+    else:
+        per = " for the whole course" if whole else " on each day" if chosen.horizon > 1 else ""
+        treated = f"{shown} at ε = {policy.epsilon:g}{per}" if uses_epsilon else shown
+        text = simulated_screen(study, found, way.outcomes, treated, chosen.horizon).text().rstrip("\n")
+        say(f"{text}\n" + (f"Log: {log.as_posix()}\n" if log else ""))
+    return 0 if agreement.agrees else EXIT_CHECK
+
+
+def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | None]:
+    """The study, the policy, and what spends its epsilon on the whole course; UsageError for what does not fit."""
     from policies.catalogue import make_policy
     from policies.optimal.optimum import Optimal, catalogue_name
-    from policysim.course.simulation import SimulationQuestion
     from policysim.course.treatment_course import public_over_days
     from policysim.errors import UsageError
-    from policysim.output.deliver import deliver
     from policysim.study.declared import require_scenario
-    from policysim.study.study_reader import beside_log
     from policysim.words import PLAN_ONCE, PLAN_TREE
 
     over_days = chosen.horizon > 1
@@ -83,19 +159,78 @@ def run(chosen: argparse.Namespace) -> int:
         policy = study.policy(name, chosen.epsilon)
         if over_days:
             public_over_days(study)
-    if chosen.log is not None:
-        from policysim.course.simulated_log import check_log_path
+    return study, policy, whole
 
-        # Before anything is computed.
-        check_log_path(chosen.log)
-    question = SimulationQuestion(
-        study,
-        policy,
-        chosen.patients,
-        chosen.horizon,
-        length_public=chosen.length_public,
-        whole=whole,
-        log=chosen.log,
-        beside={} if chosen.log is None else beside_log(chosen.log, chosen.study, study),
+
+def way_name(policy: str, whole: str | None, horizon: int) -> str:
+    """What the policy of a simulation is called."""
+    from policies.optimal.optimum import daily_name
+
+    return whole or (daily_name(policy) if horizon > 1 else policy)
+
+
+def simulated_screen(
+    study: ScenarioStudy, found: Simulated, exact: Mapping[str, float], treated: str, horizon: int
+) -> Screen:
+    """The words on simulated patients: their mean utility beside the exact value, treatments, and each outcome.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Whose patients they are.
+    found : Simulated
+        What came of them.
+    exact : mapping of str to float
+        On how many days a patient is expected to have each outcome, as far as that is known.
+    treated : str
+        The policy, in words.
+    horizon : int
+        Days.
+    """
+    from policysim.numbers import days, decimals, percent_1, plain, to_places
+    from policysim.report.screen import Grid, Line, Screen
+    from policysim.study.checks import MOST_ERRORS
+    from policysim.study.labels import about_model
+
+    agreement, scenario = found.agreement, study.scenario
+    places = max(LEAST_DECIMALS, decimals(agreement.standard_error))
+    mean, value, low, high = (
+        to_places(number, places) for number in (agreement.mean, agreement.exact, *agreement.interval)
     )
-    return deliver(question, as_json=chosen.json)
+    apart = f"{agreement.errors_apart:.2f} standard errors apart"
+    if not agreement.agrees:
+        verdict = f"No: they are {apart}; chance alone does not bring them more than {plain(MOST_ERRORS)} apart."
+    elif agreement.errors_apart > MOST_ERRORS:
+        verdict = f"Not known: they are {apart}, but among so few patients none may have died. Simulate more."
+    else:
+        verdict = f"Yes: they are {apart}."
+    given = sum(found.treatments.values())
+    treatments = [
+        (
+            scenario.treatments[name].title if name in scenario.treatments else name,
+            f"{count:,}",
+            percent_1(count / given),
+        )
+        for name, count in found.treatments.items()
+    ]
+    outcomes = [
+        (
+            scenario.counted_title(name),
+            f"{count:,}",
+            to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
+        )
+        for name, count in found.outcomes.items()
+    ]
+    counted = "Patients with" if horizon == 1 else "Days with"
+    return Screen(
+        title=f"{agreement.patients:,} simulated patients, {days(horizon)}, {treated}",
+        about=(f"{about_model(study)} Random numbers from seed {study.seed}.",),
+        lines=(
+            Line("Utility per patient", f"simulated {mean} (95 % interval {low} to {high}); exact {value}."),
+            Line("Do they agree?", verdict),
+        ),
+        tables=(
+            Grid(("Treatment", "given", "share"), tuple(treatments)),
+            Grid((counted, "simulated", "exact"), tuple(outcomes)),
+        ),
+    )

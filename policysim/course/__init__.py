@@ -17,7 +17,9 @@ private_planner    a policy under its own continuation, and where to spend a tot
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison  policies over epsilon and over totals, over all days of a process
 days               treatment over days against the total budget, and which way of spending it is best
-course_question    the same as a question, and what its answer says
-simulation         the check by simulated patients, and as a question
+days_findings      its options, their differences, who is harmed, what leaks, and how a total is spent
+days_words         the screen of it
+days_report        the same as a report, with figures
+simulation         the check by simulated patients
 simulated_log      the simulator's own log: a row for each of them
 """

@@ -14,7 +14,7 @@ import pandas as pd
 
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.days import DAILY, EQUAL, ONCE, TREE, stated_total, ways
-from policysim.numbers import population, written
+from policysim.numbers import NEGLIGIBLE, population, written
 from policysim.report import findings as verdicts
 from policysim.report.findings import UTILITY, Findings
 from policysim.study.declared import ScenarioStudy
@@ -126,7 +126,7 @@ def find(
         differences=differences,
         harmed=_harmed(study, comparison, lettered, lead, count),
         leaks=_leaks(lettered),
-        warnings=(f"not compared: {'; '.join(left_out)}",) if named and left_out else (),
+        warnings=tuple(f"not compared: {reason}" for reason in left_out),
         details=DaysDetails(
             horizon=horizon,
             total_epsilon=stated,
@@ -253,7 +253,7 @@ def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence
 
 def as_stated(gain: float, size: float) -> str:
     """The verdict by the stated numbers alone: equal up to the last digits that files have of numbers of this size."""
-    if abs(gain) <= LAST_DIGITS * size:
+    if abs(gain) <= max(LAST_DIGITS * size, NEGLIGIBLE):
         return verdicts.EQUAL
     return verdicts.BETTER if gain > 0 else verdicts.WORSE
 

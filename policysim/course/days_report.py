@@ -82,7 +82,9 @@ def report(
     public_over_days(study)
     named = [] if policies is None or "all" in policies else [daily_name(name) for name in policies]
     study, compared, left_out = _usable(study, policies)
-    totals = tuple(sorted({_printable(total) for total in checked_epsilons(total_epsilons or TOTALS)}))
+    totals = tuple(
+        sorted({_printable(total) for total in checked_epsilons(TOTALS if total_epsilons is None else total_epsilons)})
+    )
     try:
         tables = compare_days(
             replace(study, policies=compared),
@@ -113,7 +115,9 @@ def _usable(
     asked_by_name = policies is not None and "all" not in policies
     usable, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=asked_by_name)
     compared = tuple(dict.fromkeys((*usable, ExponentialFitted.name, Greedy.name)))
-    return replace(over_days, policies=usable), compared, (*left_out, *(f"{name}, for one decision" for name in apart))
+    # A study's own list is shared with one decision.
+    left_out += tuple(f"{name}, which is for one decision" for name in apart if asked_by_name)
+    return replace(over_days, policies=usable), compared, left_out
 
 
 def _printable(total: float) -> float:

@@ -17,12 +17,12 @@ from policysim.course.course_limit import RATIONALS
 from policysim.course.days import ONCE, TREE
 from policysim.course.days_findings import ALL_ELSE, A, B, C, DaysDetails
 from policysim.course.treatment_course import public_over_days
-from policysim.numbers import about, days, kept, percent, percent_1, plain, rounded, rounded_down, to_places
+from policysim.numbers import about, change, days, kept, percent, percent_1, plain, rounded, rounded_down, to_places
 from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import listed
-from policysim.words import in_a_row
+from policysim.study.labels import about_model, listed
+from policysim.words import BEST_SCHEDULE, in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
 TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name)
@@ -30,6 +30,7 @@ TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name)
 WAYS = {
     TREE: "plan tree",
     ONCE: "plan once",
+    BEST_SCHEDULE: "one schedule for everyone",
     BestFixed.name: "the same single treatment on all days",
     Uniform.name: "each treatment with equal odds",
 }
@@ -70,13 +71,12 @@ class View(NamedTuple):
     details: DaysDetails
     total: float
     options: pd.DataFrame
-    differences: pd.DataFrame
+    differences: dict[tuple[str, str], pd.DataFrame]
     harmed: pd.DataFrame
 
     def difference(self, option: str, than: str) -> pd.DataFrame:
         """How an option differs from another, by outcome."""
-        rows = self.differences
-        return rows[(rows["option"] == option) & (rows["than"] == than)].set_index("outcome")
+        return self.differences[option, than]
 
     @property
     def private(self) -> Any:
@@ -128,9 +128,10 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
         table[table["epsilon"] == total] for table in (findings.options, findings.differences, findings.harmed)
     )
     lettered = options[options["section"] == "option"].set_index("option")
-    view = View(study, details, total, lettered, differences, harmed)
+    by_pair = {pair: rows.set_index("outcome") for pair, rows in differences.groupby(["option", "than"])}
+    view = View(study, details, total, lettered, by_pair, harmed)
     return Screen(
-        title=f"{study.title} Over {days(details.horizon)}, within one total ε",
+        title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
         about=tuple(_about(view)),
         options=tuple(_introduced(view)),
@@ -169,11 +170,10 @@ def _equal_at(view: View) -> float:
 def _about(view: View) -> Iterator[str]:
     """What kind of model this is, the secret, the observer, the treatments, and ε in words."""
     study, details = view.study, view.details
-    assumed, numbers = counted_illustrative(study)
-    counted = f": {assumed} of its {numbers} numbers are assumed" if assumed else ""
     treatments, scenario = study.scenario.treatments, study.scenario
-    titles = [treatments[name].title if name in treatments else name for name in scenario.actions]
-    yield f"{basis(study).disclaimer.removesuffix('.')}{counted}. Treatments: {', '.join(titles)}."
+    titles = [(name, treatments[name].title if name in treatments else name) for name in scenario.actions]
+    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles)
+    yield f"{about_model(study)} Treatments: {named}."
     secret = "the patient's record" if details.horizon == 1 else f"the patient's records of all {days(details.horizon)}"
     yield f"Secret: {secret}{view.all_but.replace(' but', ', all but')}. Observer: {study.hidden_from}."
     slack = f", but for δ = {plain(details.delta)}" if details.delta else ""
@@ -198,10 +198,10 @@ def _introduced(view: View) -> Iterator[Option]:
             gives = "on each day, under this study's weights"
         elif letter == B and row["hides"] == "everything":
             gives = f"at {view.at} it gives everyone the same as A, and so"
+        elif row["hides"] == "everything":
+            gives = f"{way_title(policy)}: at {view.at} everyone gets the same on each day"
         elif policy in DRAWN:
             gives = f"{way_title(policy)}: {DRAWN[policy]}"
-        elif policy in WAYS:
-            gives = way_title(policy)
         else:
             gives = f"{way_title(policy)}, with odds that the record of the day sets"
         yield Option(str(letter), row["title"], f"{gives}{' ' if gives.endswith(' so') else '; '}{hidden}")
@@ -232,10 +232,12 @@ def _lines(view: View) -> Iterator[Line]:
     """The answer."""
     among = f"per {view.patients:,} patients"
     better, worse = _changes(view, A, C)
-    beyond = f"; {in_a_row(better, 'and')}" if better else ""
-    lost = f"; {_units(view, A, C)} units in all"
-    text = f"costs (A instead of C), {among}: {in_a_row(worse, 'and')}{beyond}{lost}."
-    yield Line("Hiding everything", text if worse else "costs nothing: A is as good as C in all that is counted.")
+    text = "costs nothing: A is as good as C in all that is counted."
+    if worse:
+        beyond = f"; {in_a_row(better, 'and')}" if better else ""
+        lost = f"{in_a_row(worse, 'and')}{beyond}; {_units(view, A, C)} units in all"
+        text = f"costs (A instead of C), {among}: {lost}."
+    yield Line("Hiding everything", text)
     verdict = view.difference(B, A).loc[UTILITY, "verdict"]
     if verdict == EQUAL:
         yield Line("Leaking up to ε", "buys nothing: B is as good as A.")
@@ -295,7 +297,7 @@ def _worth(view: View) -> Line:
     here = f" (this study: {plain(view.study.lead_weight)})"
     return Line(
         label,
-        f"{NO_VERSIONS} If {one} counts so many units:",
+        f"{NO_VERSIONS.removesuffix('.')}, by what {one} counts:",
         (
             (f"up to {rounded(equal_at)}{here if stated == below else ''}", f"{below} is better than {above}"),
             (f"from {rounded(equal_at)}{here if stated == above else ''}", f"{above} is better than {below}"),
@@ -384,7 +386,7 @@ def _numbers(view: View) -> Grid:
                 title[:1].upper() + title[1:],
                 plain(view.study.weights[name]),
                 *(to_places(value, places) for value in values),
-                *(_signed(value, places) for value in differences),
+                *(change(value, places) for value in differences),
             )
         )
     lost = view.options["loss"] * view.patients
@@ -395,18 +397,12 @@ def _numbers(view: View) -> Grid:
     }
     if view.counted:
         blank = [""] * len(letters)
-        rows.append(("All else, in utility lost", "", *blank, *(_signed(v, places) for v in by_row[ALL_ELSE])))
-    texts = [*(to_places(value, places) for value in lost), *(_signed(v, places) for v in by_row[UTILITY])]
+        rows.append(("All else, in utility lost", "", *blank, *(change(v, places) for v in by_row[ALL_ELSE])))
+    texts = [*(to_places(value, places) for value in lost), *(change(v, places) for v in by_row[UTILITY])]
     rows.append((f"Utility lost per {view.patients:,}", "", *texts))
     told_apart = [kept(rate) for rate in view.options["guess_rate"]]
     rows.append(("Two courses told apart (toss: 50\u00a0%)", "", *told_apart, "", ""))
     return Grid(head, tuple(rows), name="options")
-
-
-def _signed(value: float, places: int) -> str:
-    """A difference with its sign."""
-    text = to_places(value, places)
-    return f"+{text}" if value > 0 and text not in ("0", "≈ 0") else text
 
 
 def _trace(view: View, options: pd.DataFrame) -> Grid:

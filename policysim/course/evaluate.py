@@ -13,22 +13,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from numpy.typing import NDArray
 
-from envs.backup import Backup
-from envs.cohort import prior
-from envs.scenario import Scenario
 from envs.treatment import TreatmentEnv
-from envs.treatment_response import Course, ResponseModel, is_whole, treatment_costs
+from envs.treatment_response import ResponseModel, is_whole
 from envs.treatment_vector import TreatmentVectorEnv
 from policies.arrays import BoolArray, FloatArray
 from policies.fitted import FittedPolicy
-from policies.outcomes import whole_table
 from policies.policy import Policy
-from policysim.course.simulation import BATCH
+from policysim.course.simulation import BATCH, expected_over_days
 from policysim.files.terminal import progress_bar
 from policysim.progress import Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
-from policysim.study.study_problem import outcome_grids
 from policysim.utility import COSTS
 
 if TYPE_CHECKING:
@@ -229,29 +224,6 @@ def _exact(env: Any, policy: Any) -> dict[str, float]:
     allowed = ResponseModel(scenario).admissible
     if allowed is not None and policy.probabilities[~allowed].any():
         return {}
-    return expected_over_days(scenario, env.ward.horizon, policy.probabilities)
-
-
-def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArray) -> dict[str, float]:
-    """The expected return of a stay, and the number of days with each outcome, exactly.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The patients, the effects of treatments, and the weights and costs of the rewards.
-    horizon : int
-        Days.
-    probabilities : array, (n_records, n_actions)
-        p(a|x) by the record of each morning.
-    """
-    course = Course(ResponseModel(scenario), horizon)
-    morning, backup = prior(scenario), Backup(course)
-    days_with_record = morning.copy()
-    for _ in range(horizon - 1):
-        morning = backup.push(morning, probabilities)
-        days_with_record += morning
-    treated = days_with_record[:, np.newaxis] * probabilities
-    grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
-    expected = {name: float((treated * whole_table(grid, scenario.space.shape)).sum()) for name, grid in grids.items()}
+    expected = expected_over_days(scenario, [policy.probabilities] * env.ward.horizon)
     costs = expected.pop(COSTS)
     return {RETURN: -math.fsum(scenario.weights[name] * mean for name, mean in expected.items()) - costs, **expected}

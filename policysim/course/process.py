@@ -26,8 +26,8 @@ class InfiniteLossWarning(UserWarning):
     """No finite epsilon holds: an action that only some states allow identifies these states."""
 
     EXPLAINED: ClassVar[str] = (
-        "the privacy loss is infinite at every epsilon: an action that only some states allow tells them from the "
-        "others. Give mask_public=True if it is public which actions a state allows; or make the process with "
+        "the privacy loss is infinite at every epsilon: an action that only some states allow identifies them. Give "
+        "mask_public=True if it is public which actions a state allows; or make the process with "
         "admissible=True if every state can take every action."
     )
 

@@ -1,4 +1,4 @@
-"""The check by simulation: what so many simulated patients get and have, beside what is computed exactly.
+"""The check by simulation: what simulated patients get and have, beside what is computed exactly.
 
 Patients are drawn batch by batch, through the vector environment, so memory does not grow with their number.
 """
@@ -7,43 +7,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from envs.backup import Backup
+from envs.cohort import prior
 from envs.scenario import Scenario
+from envs.treatment_response import Course, ResponseModel, treatment_costs
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.optimal.optimum import daily_name
+from policies.outcomes import whole_table
 from policies.policy import Policy
 from policies.sampler import draw_actions
 from policysim.course.course_tree import Node
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.plan_tree import TreePlan, plan_tree
 from policysim.course.planning import optimal_course, policy_value
-from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import build_course
-from policysim.errors import EXIT_CHECK, UsageError
-from policysim.numbers import days, decimals
 from policysim.progress import SILENT, Progress
-from policysim.question.answer import Answer, Page
-from policysim.question.protocol import Question
-from policysim.study.checks import MOST_ERRORS, Agreement
+from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import about_model
-from policysim.study.study_problem import build_problem
+from policysim.study.study_problem import build_problem, outcome_grids
+from policysim.utility import COSTS
 from policysim.words import PLAN_ONCE, PLAN_TREE
 
 ENVIRONMENT = "policysim:policysim/Treatment-v1"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.
 BATCH = 1 << 16
-# Decimals of the means, and more where the standard error has more.
-LEAST_DECIMALS = 6
 
 Plan: TypeAlias = Sequence[FloatArray] | OncePlan | TreePlan
 # From a day, the patients in treatment and their records of the morning, (m,) each, to their treatments, (m,). On day 0
@@ -321,130 +316,93 @@ class TreeChooser:
 
 
 @dataclass(frozen=True)
-class SimulationQuestion(Question):
-    """Treat simulated patients.
+class Planned:
+    """What simulated patients are treated by, and what is expected of them exactly.
 
     Attributes
     ----------
-    study : ScenarioStudy
-        Scenario, utility and seed.
-    policy : Policy
-        Chooses each day, or once; of plan-tree only its epsilon counts.
-    patients, horizon : int
-        How many, over how many days.
-    length_public : bool
-        Whether when a patient's stay ends is declared public.
-    whole : str or None
-        What spends one epsilon on the whole course in place of a choice each day: "plan-once" or "plan-tree".
-    log : Path or None
-        Where each patient is written, on the way; for one day only.
-    beside : mapping of str to bytes
-        Files that appear with it, in its folder.
+    plan : Plan
+        p(a|x) of each day, a schedule for each first record, or a tree of courses.
+    value : float
+        The expected sum of rewards per patient.
+    outcomes : dict of str to float
+        On how many days a patient has each outcome, where that is known: over days of a plan for the whole course, of
+        death and events alone.
     """
 
-    study: ScenarioStudy
-    policy: Policy
-    patients: int
-    horizon: int
-    length_public: bool = False
-    whole: str | None = None
-    log: Path | None = None
-    beside: Mapping[str, bytes] = field(default_factory=dict)
-    unit: ClassVar[str] = "step"
-
-    @property
-    def name(self) -> str:
-        """The study's."""
-        return self.study.name
-
-    def answer(self, progress: Progress) -> Answer:
-        """Simulate, and compute the exact value."""
-        study, log = self.study, self.log
-        try:
-            plan, exact = self._plan(progress)
-        except NotEnoughMemoryError as error:
-            raise UsageError(f"--horizon {self.horizon}: {error}") from None
-        with ExitStack() as opened:
-            write = None
-            if log is not None and not isinstance(plan, OncePlan | TreePlan):
-                from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415 - needs pyarrow
-
-                write = opened.enter_context(open_simulated_log(study.scenario, plan[0], log, self.beside))
-            found = simulate(
-                study, plan, patients=self.patients, exact=exact, seed=study.seed, write=write, progress=progress
-            )
-        document = {
-            "study": study.name,
-            "policy": _name(self),
-            "epsilon": self.policy.epsilon if self.policy.uses_epsilon else None,
-            "horizon": self.horizon,
-            "seed": study.seed,
-            **asdict(found.agreement),
-            "interval": list(found.agreement.interval),
-            "errors_apart": found.agreement.errors_apart,
-            "agrees": found.agreement.agrees,
-            "treatments": found.treatments,
-            "outcomes": found.outcomes,
-            **({"log": log.as_posix()} if log else {}),
-        }
-        return Answer(
-            screen=Page("simulation-screen.txt", _texts(self, found)),
-            document=document,
-            exit_code=0 if found.agreement.agrees else EXIT_CHECK,
-        )
-
-    def _plan(self, progress: Progress) -> tuple[Plan, float]:
-        """p(a|x) of each day, of each schedule, or a tree of courses; and the exact value."""
-        if self.horizon == 1:
-            problem = build_problem(self.study)
-            table = self.policy.probabilities(problem)
-            return [table], problem.value(table)
-        process = build_course(self.study, self.horizon, length_public=self.length_public)
-        if self.whole == PLAN_TREE:
-            tree = plan_tree(process, epsilon=self.policy.epsilon, advance=progress)
-            return tree, tree.value
-        if self.whole == PLAN_ONCE:
-            plan = plan_once(process, epsilon=self.policy.epsilon, policy=self.policy, advance=progress)
-            return plan, plan.value
-        progress.expect(self.horizon)
-        tables = []
-        for day in optimal_course(process).decisions(self.policy):
-            tables.append(day.tables(self.policy)[1])
-            progress.advance()
-        return tables, policy_value(process, tables)
+    plan: Plan
+    value: float
+    outcomes: dict[str, float]
 
 
-def _name(question: SimulationQuestion) -> str:
-    name = question.policy.name
-    return question.whole or (daily_name(name) if question.horizon > 1 else name)
+def planned(
+    study: ScenarioStudy,
+    policy: Policy,
+    *,
+    horizon: int = 1,
+    length_public: bool = False,
+    whole: str | None = None,
+    progress: Progress = SILENT,
+) -> Planned:
+    """Plan a policy over the days of a study.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Scenario and utility.
+    policy : Policy
+        Chooses each day, or once; of plan-tree only its epsilon counts.
+    horizon : int, optional
+        Days.
+    length_public : bool, optional
+        Whether when a patient's stay ends is declared public.
+    whole : {"plan-once", "plan-tree"}, optional
+        What spends one epsilon on the whole course in place of a choice each day.
+    progress : Progress, optional
+        Told of the days that were planned.
+    """
+    if horizon == 1:
+        problem = build_problem(study)
+        table = policy.probabilities(problem)
+        return Planned([table], problem.value(table), _outcomes_over_days(study.scenario, [table]))
+    process = build_course(study, horizon, length_public=length_public)
+    if whole == PLAN_TREE:
+        tree = plan_tree(process, epsilon=policy.epsilon, advance=progress)
+        counted = {name: float(process.initial @ tree.counted(name)) for name in process.outcomes}
+        return Planned(tree, tree.value, counted)
+    if whole == PLAN_ONCE:
+        once = plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress)
+        given = once.problem.prior[:, np.newaxis] * once.probabilities
+        counted = {name: float((given * table).sum()) for name, table in once.problem.outcomes.items()}
+        return Planned(once, once.value, counted)
+    progress.expect(horizon)
+    tables = []
+    for day in optimal_course(process).decisions(policy):
+        tables.append(day.tables(policy)[1])
+        progress.advance()
+    in_treatment = [table[: study.space.size] for table in tables]
+    return Planned(tables, policy_value(process, tables), _outcomes_over_days(study.scenario, in_treatment))
 
 
-def _texts(question: SimulationQuestion, simulated: Simulated) -> dict[str, Any]:
-    """What the screen says: the mean beside the exact value, and what was counted."""
-    study, policy, found = question.study, question.policy, simulated.agreement
-    places = max(LEAST_DECIMALS, decimals(found.standard_error))
-    mean, exact, low, high = (f"{value:.{places}f}" for value in (found.mean, found.exact, *found.interval))
-    of_what = " in all" if question.whole else " a day" if question.horizon > 1 else ""
-    spends = f" at ε = {policy.epsilon:g}{of_what}" if policy.uses_epsilon else ""
-    near = found.errors_apart <= MOST_ERRORS
-    treatments, outcomes = (
-        ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        for counts in (simulated.treatments, simulated.outcomes)
-    )
-    return {
-        "patients": f"{found.patients:,}",
-        "days": days(question.horizon),
-        "policy": f"{_name(question)}{spends}",
-        "model": about_model(study),
-        "seed": str(study.seed),
-        "mean": mean,
-        "interval": f"95 % interval {low} to {high}",
-        "exact": exact,
-        "errors_apart": f"{found.errors_apart:.2f}",
-        "agrees": ["agrees"] if found.agrees and near else [],
-        "too_few": ["too few"] if found.agrees and not near else [],
-        "disagrees": [] if found.agrees else [f"{MOST_ERRORS:g}"],
-        "treatments": treatments,
-        "outcomes": outcomes,
-        "log": [question.log.as_posix()] if question.log else [],
-    }
+def _outcomes_over_days(scenario: Scenario, tables: Sequence[FloatArray]) -> dict[str, float]:
+    return {name: days for name, days in expected_over_days(scenario, tables).items() if name in scenario.outcomes}
+
+
+def expected_over_days(scenario: Scenario, tables: Sequence[FloatArray]) -> dict[str, float]:
+    """On how many days of a stay each outcome is expected, and the costs of treatments, exactly.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Who comes, what treatments do, and what they cost.
+    tables : sequence of array, (n_records, n_actions)
+        p(a|x) by the record of the morning, of each day.
+    """
+    course = Course(ResponseModel(scenario), len(tables))
+    morning, backup = prior(scenario), Backup(course)
+    treated = morning[:, np.newaxis] * tables[0]
+    for before, table in pairwise(tables):
+        morning = backup.push(morning, before)
+        treated += morning[:, np.newaxis] * table
+    grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
+    return {name: float((treated * whole_table(grid, scenario.space.shape)).sum()) for name, grid in grids.items()}

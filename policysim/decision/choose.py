@@ -34,9 +34,8 @@ from policysim.numbers import next_below, steady
 from policysim.progress import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import gain_of
-from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import evaluate_each, evaluated_on, happening_lead, prepare
-from policysim.words import guesses
+from policysim.words import FOR_ALL, guesses
 
 
 class Verdict(StrEnum):

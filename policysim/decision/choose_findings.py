@@ -25,9 +25,8 @@ from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, 
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
 from policysim.study.labels import Labels
-from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import evaluated_on
-from policysim.words import unused
+from policysim.words import FOR_ALL, unused
 
 # The mechanisms that are shown: those that need least.
 MOST_MECHANISMS = 6

@@ -82,7 +82,7 @@ def report(
     if isinstance(study, LoggedStudy) and judge is not None:
         held_out = judge(study, to_judge(choices), progress)
     choice = report_of_choices(study, problem, choices, held_out=held_out, progress=progress)
-    return choice if compared is None else _with_comparison(choice, study, compared)
+    return replace(choice, identity=study.identity) if compared is None else _with_comparison(choice, study, compared)
 
 
 def to_judge(choices: Choices) -> list[Policy]:
@@ -119,7 +119,6 @@ def report_of_choices(
         findings=findings,
         screen=screen_of(findings, labels),
         name=study.name,
-        identity=study.identity,
         packages=CATALOGUE.versions(choices.needs["policy"]),
         files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
         named={"Report": PAGE, **({} if proof is None else {"Certificate file": CERTIFICATE})},

@@ -57,9 +57,7 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     options = findings.options[findings.options["section"] == "option"]
     introduced = [Option(row["option"], title_of(row), hides(row)) for row in rows_of(options)]
     lines = [
-        Line(
-            "Demands", "what each option has of them, and whether that is enough", tuple(_demand_rows(details, labels))
-        ),
+        Line("Demands", "Does an option meet them? In brackets, what it has.", tuple(_demand_rows(details, labels))),
         *(Line("Not possible", text) for text in _impossible(details, labels)),
         *(Line("A smaller ε", text) for text in _smaller(details, labels)),
         *(Line("B instead of A", text) for text in _cost(findings, labels)),
@@ -100,10 +98,7 @@ def advice(findings: Findings) -> str:
     details: ChooseDetails = findings.details
     second = next((row for row in rows_of(findings.options) if row["option"] == "B"), None)
     if details.choice == IMPOSSIBLE:
-        return (
-            "Choose other demands: no mechanism in which the published treatment is the one given meets these. That "
-            "is proved."
-        )
+        return "No mechanism can meet all these demands: that is proved. Choose others."
     if details.choice == SINGLE:
         return f"Choose {details.chosen}: it gives everyone the same treatment, meets the demands, and needs no ε."
     if details.choice == EACH:
@@ -215,8 +210,7 @@ def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
     texts = []
     if details.next_impossible:
         texts.append(
-            f"ε = {decimal(details.next_epsilon)} is not enough for B, nor for any other mechanism in which the "
-            "published treatment is the one given: that is proved."
+            f"ε = {decimal(details.next_epsilon)} is not enough, for B or for any other mechanism: that is proved."
         )
     elif details.next_epsilon > 0:
         rows = details.demands[(details.demands["epsilon"] == details.next_epsilon) & ~details.demands["met"]]
@@ -313,6 +307,8 @@ def _notes(findings: Findings) -> Iterator[str]:
         f"Told apart: how often an observer of one treatment distinguishes two patients (coin toss: {HUNDRED // 2} of "
         f"{HUNDRED}). A second treatment leaks again: only ε bounds what several reveal together."
     )
+    if details.limit_proven and details.limit > 0:
+        yield "Proofs are about mechanisms that give each patient the treatment that observers see."
     if details.wish.scanned:
         yield (
             f"What is limited may rise and fall with ε: but for optimal, a least ε is the least of a grid in steps of "

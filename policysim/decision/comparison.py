@@ -24,7 +24,6 @@ from policysim.progress import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
 from policysim.study.gain import Proof, excess, prove_loss, ratio
-from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import (
     REFERENCES,
     Columns,
@@ -40,7 +39,7 @@ from policysim.study.sweep import (
     tabulate,
     usable_policies,
 )
-from policysim.words import ACHIEVABLE, UNBEATABLE
+from policysim.words import ACHIEVABLE, FOR_ALL, UNBEATABLE
 
 
 def compare_problem(

@@ -33,12 +33,11 @@ from policysim.decision.textbook import Textbook, textbook
 from policysim.progress import SILENT, Progress
 from policysim.study.declared import ModelledStudy, ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
-from policysim.study.gain import gain_of
+from policysim.study.gain import gain_of, private_choices, trace
 from policysim.study.labels import Labels
-from policysim.study.options_table import FOR_ALL, private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
 from policysim.utility import COSTS
-from policysim.words import ALL
+from policysim.words import ALL, FOR_ALL
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.

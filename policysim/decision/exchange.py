@@ -79,7 +79,20 @@ class Exchange:
     @property
     def verdict(self) -> str:
         """The verdict on the option at the stated weight (`verdict_of_versions`)."""
-        return self._verdict(self._weight)
+        return self.verdict_at(self._weight)
+
+    def verdict_at(self, weight: float) -> str:
+        """The verdict on the option where one of the outcome that leads weighs so much."""
+        signs = self._signs(weight)
+        return verdict_of_versions(float(np.mean(signs > 0)), float(np.mean(signs == 0)))
+
+    def _end(self, verdict: str) -> float:
+        first = self.zones.iloc[0]
+        return float(first["high"]) if first["verdict"] == verdict else math.nan
+
+    def _start(self, verdict: str) -> float:
+        last = self.zones.iloc[-1]
+        return float(last["low"]) if last["verdict"] == verdict else math.nan
 
     @cached_property
     def thresholds(self) -> FloatArray:
@@ -98,7 +111,7 @@ class Exchange:
         ends = [0.0, *self.thresholds, math.inf]
         rows: list[tuple[float, float, str]] = []
         for low, high in itertools.pairwise(ends):
-            verdict = self._verdict((low + high) / 2 if high < math.inf else 2 * low + 1)
+            verdict = self.verdict_at((low + high) / 2 if high < math.inf else 2 * low + 1)
             if rows and rows[-1][2] == verdict:
                 rows[-1] = (rows[-1][0], high, verdict)
             else:
@@ -155,18 +168,6 @@ class Exchange:
         difference = self.rest - weight * self.lead
         signs: NDArray[np.int8] = np.where(np.abs(difference) <= self.rounding, 0, np.sign(difference)).astype(np.int8)
         return signs
-
-    def _verdict(self, weight: float) -> str:
-        signs = self._signs(weight)
-        return verdict_of_versions(float(np.mean(signs > 0)), float(np.mean(signs == 0)))
-
-    def _end(self, verdict: str) -> float:
-        first = self.zones.iloc[0]
-        return float(first["high"]) if first["verdict"] == verdict else math.nan
-
-    def _start(self, verdict: str) -> float:
-        last = self.zones.iloc[-1]
-        return float(last["low"]) if last["verdict"] == verdict else math.nan
 
 
 def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None, weight: float) -> Exchange:

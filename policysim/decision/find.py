@@ -30,12 +30,12 @@ from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
-from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
+from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_row, unused
 
 # A screen has room for the columns of so many options.
 LETTERS = "ABCDE"
@@ -51,8 +51,6 @@ LEAST_PART, LEAST_OF_LARGER = 0.1, 0.01
 MOST_ROWS = 6
 # More public features than these are not named one by one.
 MOST_NAMED = 3
-# A policy that loses more than the proven least by no more than this, as a share, is at the limit.
-AT_LIMIT = 1e-6
 # The tables that stand behind.
 BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
 # The ends of a 95 % interval over the versions of the model.
@@ -102,8 +100,8 @@ class DecisionDetails:
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions : int
-        How many there are of the model; 0 where only the stated numbers are known.
+    versions, better_in : int
+        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -122,6 +120,8 @@ class DecisionDetails:
         What B gives everyone, if it gives everyone the same; "" where it does not.
     unlettered : tuple of str
         The policies that were asked for by name, and found no room for a letter.
+    judged_by : str
+        Whose utility it is: of the weights of the study, or as given.
     same_as_a : bool
         Whether B gives everyone what A gives.
     groups_compared : bool
@@ -153,6 +153,7 @@ class DecisionDetails:
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
+    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
@@ -163,6 +164,7 @@ class DecisionDetails:
     at_limit: bool
     same: str
     unlettered: tuple[str, ...]
+    judged_by: str
     same_as_a: bool
     groups_compared: bool
     assumed: int
@@ -204,7 +206,7 @@ def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     if _given(evidence, BestFixed.name, evidence.epsilon) not in shown:
         letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
     known = {name for name, _ in letters}
-    letters += [(name, capital(name)) for name in evidence.named if name in compared and name not in known]
+    letters += [(name, name) for name in evidence.named if name in compared and name not in known]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
 
 
@@ -233,9 +235,9 @@ def _same_title(evidence: Evidence) -> str:
     return f"Best treatment by {by}"
 
 
-def hides_of(spent: float, epsilon: float) -> str:
-    """What an option hides, of a policy that spends so much at an epsilon."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent <= epsilon * (1 + 1e-9) < math.inf else "nothing"
+def hides_of(spent: float) -> str:
+    """What an option hides, by the exact privacy loss of its table."""
+    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
 
 
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
@@ -252,7 +254,7 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
         "title": [place[name].title if name in place else titles.get(name, name) for name in table["policy"]],
         "policy": table["policy"],
         "epsilon": table["epsilon"],
-        "hides": [hides_of(*pair) for pair in zip(table["epsilon_spent"], table["epsilon"], strict=True)],
+        "hides": table["epsilon_spent"].map(hides_of),
         "value": table["value"],
         "low": table["policy"].map(low).where(stated),
         "high": table["policy"].map(high).where(stated),
@@ -429,6 +431,7 @@ def _details(
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
         perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
         versions=0 if versions is None else exchanged.versions,
+        better_in=0 if versions is None else exchanged.better,
         spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
         drawn={} if versions is None else versions.drawn,
         wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
@@ -436,9 +439,10 @@ def _details(
         textbook=evidence.textbook,
         list_epsilon=math.nan if copies is None else epsilon,
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
-        at_limit=_at_limit(evidence, letters[1].policy, epsilon),
+        at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
         unlettered=tuple(name for name in evidence.named if name not in {option.policy for option in letters}),
+        judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
         assumed=assumed,
@@ -456,11 +460,11 @@ def _title(evidence: Evidence, outcome: str) -> str:
     return "units of cost" if outcome == COSTS else evidence.labels.outcomes.get(outcome, outcome.replace("_", " "))
 
 
-def _at_limit(evidence: Evidence, policy: str, epsilon: float) -> bool:
-    """Whether a policy loses what any private draw loses at least, but for rounding, by a proof that was checked."""
-    everyone = evidence.everyone
+def _at_limit(evidence: Evidence, rows: pd.DataFrame, epsilon: float) -> bool:
+    """Whether B loses, as printed, what any private draw loses at least, by a proof that was checked."""
+    everyone, lost = evidence.everyone, rows[rows["outcome"] == UTILITY].iloc[0]
     least = float(everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max())
-    return bool(evidence.rows[policy, epsilon]["loss"] <= least * (1 + AT_LIMIT) + NEGLIGIBLE)
+    return bool(round(least * lost["patients"], int(lost["decimals"])) >= lost["B"])
 
 
 def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
@@ -567,7 +571,7 @@ def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]],
     decimals = apart({values[letter] for letter in "ABC"}, count)
     shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}
     beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
-    return {"decimals": decimals, **shown, **beyond}
+    return {"patients": count, "decimals": decimals, **shown, **beyond}
 
 
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:

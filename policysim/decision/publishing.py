@@ -21,7 +21,7 @@ from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.decision.comparison import compare_problem
 from policysim.numbers import NEGLIGIBLE
-from policysim.study.options_table import private_choices
+from policysim.study.gain import private_choices
 from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
 from policysim.words import (
     ALL,

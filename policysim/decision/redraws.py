@@ -27,10 +27,10 @@ from policies.reference import BestFixed
 from policysim.progress import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
-from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on, rows_on
 from policysim.utility import COSTS, Utility
+from policysim.words import FOR_ALL
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.
@@ -40,8 +40,6 @@ ATTEMPTS = 1000
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
 REDRAWS = 200
-# How many times the default spread utility is evaluated with, too.
-WIDER = (2.0, 3.0)
 WIDER_COLUMNS = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
@@ -170,11 +168,14 @@ class Redraws:
             if target in rule.changes:
                 operation = rule.changes[target][0]
                 keys[f"treatments.{name}.rules.{place}.{operation}.{target}"] = operation
-        source = rng
+        normals = [rng.normal() for _ in keys]
+        # Further attempts draw from a source of their own that the first ones make: whatever the spread, all versions
+        # have the same random numbers.
+        further = np.random.default_rng(np.array(normals).view(np.uint32))
         for _ in range(ATTEMPTS):
             drawn = {}
-            for key, operation in keys.items():
-                value, z, interval = self._numbers[key], source.normal(), self._intervals.get(key)
+            for (key, operation), z in zip(keys.items(), normals, strict=True):
+                value, interval = self._numbers[key], self._intervals.get(key)
                 if operation == "add" or (operation == "set" and target == COST):
                     drawn[key] = _amount(value, z, interval, self._spread)
                 else:
@@ -182,8 +183,7 @@ class Redraws:
                     drawn[key] = redrawn_number(value, z, ODDS if odds else LOGARITHM, interval, self._spread)
             if not any(keys.values()) or self._possible(name, target, drawn):
                 return drawn
-            # Further attempts are drawn elsewhere: whatever the spread, what comes next has the same random numbers.
-            source = rng.spawn(1)[0] if source is rng else source
+            normals = [further.normal() for _ in keys]
         return {key: self._numbers[key] for key in keys}
 
     def _possible(self, name: str, target: str, drawn: Mapping[str, float]) -> bool:

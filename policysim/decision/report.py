@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.fitted import FittedPolicy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policies.reference import OwnTable
 from policysim.decision.evidence import Evidence, gather
 from policysim.decision.find import DecisionDetails, find
+from policysim.decision.page_data import page_data
 from policysim.decision.words import screen_of
 from policysim.numbers import digits_of, enough, in_digits
 from policysim.progress import SILENT, Progress
@@ -30,7 +34,7 @@ MOST_DIGITS = 6
 def report(
     of: ModelledStudy | DecisionProblem,
     *,
-    policies: Sequence[str | Policy | FittedPolicy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | Mapping[str, ArrayLike] | None = None,
     epsilons: Sequence[float] | float | None = None,
     price_list: bool = False,
     progress: Progress = SILENT,
@@ -41,9 +45,9 @@ def report(
     ----------
     of : ModelledStudy or DecisionProblem
         What is decided.
-    policies : sequence of str, Policy or FittedPolicy, optional
-        Those that get letters and columns of their own: names from the catalogue, or for a problem also policies,
-        whose epsilon is replaced. By default those of the study, without columns.
+    policies : sequence of str, Policy or FittedPolicy, or mapping of str to array, optional
+        Those that get letters and columns of their own: names from the catalogue; for a problem also policies, whose
+        epsilon is replaced, or tables of probabilities by their titles. By default those of the study, without columns.
     epsilons : sequence of float, optional
         Values >= 0; the study's by default. What is looked at closely is at the study's epsilon, or at 1, or at the
         nearest of these.
@@ -57,6 +61,8 @@ def report(
     ValueError
         For an unknown policy, one that cannot be used (`NotApplicableError`), or an epsilon that is no number >= 0.
     """
+    if isinstance(policies, Mapping):
+        policies = [OwnTable.named(title, table) for title, table in policies.items()]
     if isinstance(of, DecisionProblem):
         return _of_problem(of, policies, epsilons, progress)
     return _of_study(of, policies, epsilons, prices=price_list, progress=progress)
@@ -150,6 +156,7 @@ def _reported(evidence: Evidence, warnings: Sequence[str] = ()) -> Report:
         screen=screen_of(findings, evidence.labels, seen=seen),
         screens={epsilon: screen_of(each, evidence.labels, seen=seen) for epsilon, each in found.items()},
         epsilon=evidence.epsilon,
+        page_data=page_data(found, evidence.labels),
         more_tables=_more_tables(evidence, details),
         drawings=drawings_of_decision(evidence, findings),
     )

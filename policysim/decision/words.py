@@ -42,10 +42,8 @@ TRACED = {
 }
 # Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
 MOST_WITH_TRACE = 4
-# Of what is summed in one row, so many are named.
-MOST_SUMMED = 3
 # Spreads of the model's numbers beside the default, and what they are called.
-WIDER = {2: "twice", 3: "three times"}
+WIDER = {2: "twice the spread", 3: "three times"}
 
 
 def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") -> Screen:
@@ -78,8 +76,8 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
 def _about(labels: Labels) -> tuple[str, ...]:
     """What kind of model this is, what is secret, who observes, and what the treatments are."""
     treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
-    secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}. Treatments: {treatments}."
-    return tuple(filter(None, [labels.disclaimer, secret]))
+    secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
+    return tuple(filter(None, [labels.disclaimer, f"{secret} Treatments, chosen by the clinic: {treatments}."]))
 
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -110,16 +108,20 @@ def _printed(details: DecisionDetails) -> dict[str, dict[str, Any]]:
 
 def _introduced(findings: Findings) -> tuple[Option, ...]:
     """Each option, and what it hides."""
-    rows = lettered_now(findings).items()
-    hides = {
-        "everything": "hides everything: the treatment says nothing about the secret",
-        "nothing": "hides nothing",
-        "up to ε": f"drawn at random, hides the secret up to ε = {plain(findings.details.epsilon)}",
-    }
-    written = {letter: hides[str(row["hides"])] for letter, row in rows}
-    best = "hides nothing" if dict(rows)["C"]["hides"] == "nothing" else "it is the same for everyone: hides everything"
-    written |= {"B": _hides_best(findings), "C": f"best under the weights of this study; {best}"}
-    return tuple(Option(str(letter), str(row["title"]), written[letter]) for letter, row in rows)
+    options = []
+    for letter, row in lettered_now(findings).items():
+        # A policy that claims no ε has its exact loss.
+        epsilon = row["guarantee"] if math.isfinite(row["guarantee"]) else row["epsilon_spent"]
+        hides = {
+            "everything": "hides everything: the treatment says nothing about the secret",
+            "nothing": "hides nothing",
+            "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
+        }[row["hides"]]
+        hidden = "hides nothing" if row["hides"] == "nothing" else "it is the same for everyone, and hides everything"
+        best = f"best under {findings.details.judged_by}; {hidden}"
+        hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
+        options.append(Option(letter, str(row["title"]), hides))
+    return tuple(options)
 
 
 def _hides_best(findings: Findings) -> str:
@@ -134,36 +136,37 @@ def _hides_best(findings: Findings) -> str:
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
-        f"drawn at random, with odds that the record sets; hides the secret up to ε = {epsilon}: the treatment changes "
-        f"the odds of any fact about the patient by a factor of at most {rounded(details.odds)}{best}"
+        f"drawn at random, with odds that the record sets; hides it up to ε = {epsilon}: a treatment changes the odds "
+        f"of any fact at most by a factor of {rounded(details.odds)}{best}"
     )
 
 
 def advice(findings: Findings, labels: Labels, seen: str) -> str:
     """When to choose which option, in one sentence before all others."""
     details: DecisionDetails = findings.details
-    verdict, first = _verdict(findings, "B", "A"), lettered_now(findings)["A"]["title"]
+    verdict, title = _verdict(findings, "B", "A"), str(lettered_now(findings)["A"]["title"])
+    first = f"{title[:1].lower()}{title[1:]}"
     if seen == "publication" and _verdict(findings, "A", "C") == WORSE:
         return (
             "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
             "the list at random."
         )
     if len(details.zones) > 1:
-        return _advice_by_weight(details, labels)
+        return _advice_by_weight(details, labels, first)
     if verdict == BETTER and details.same:
-        return f"Choose B ({details.same}): both hide everything, and B is better under the weights of this study."
+        return f"Choose B ({details.same}): both hide everything, and B is better under {details.judged_by}."
     if verdict == BETTER:
         return (
-            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under the "
-            "weights of this study B is better."
+            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under "
+            f"{details.judged_by} B is better."
         )
     why = {WORSE: "B is worse", EQUAL: "B is worth the same"}.get(verdict, "the model cannot show that B is better")
     return f"Choose A ({first}): it hides everything, and {why}."
 
 
-def _advice_by_weight(details: DecisionDetails, labels: Labels) -> str:
+def _advice_by_weight(details: DecisionDetails, labels: Labels, title: str) -> str:
     """The same where it depends on what one of the leading outcome counts for."""
-    sides = {WORSE: "A", BETTER: "B"}
+    sides = {WORSE: f"A ({title})", BETTER: "B (the best private draw)"}
     sure = [zone for zone in details.zones.to_dict("records")[::-1] if zone["verdict"] in sides]
     clauses = []
     for place, zone in enumerate(sure):
@@ -191,8 +194,8 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     if _verdict(findings, "B", "A") != EQUAL:
         yield _worth(findings, labels)
     if details.drawn and _verdict(findings, "B", "A") != EQUAL:
-        yield Line("How sure", _how_sure(details), fixed=True)
-    yield Line("Who is harmed", _harmed(findings, labels), fixed=True)
+        yield Line("How sure", _how_sure(details))
+    yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
 
 
@@ -210,7 +213,7 @@ def _costs(findings: Findings) -> str:
     details: DecisionDetails = findings.details
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
-    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
+    per = f"({option} instead of {than}), per {plain(details.patients)}"
     lost = -_difference(findings, option, than)["value"] * details.patients
     if lost == 0 and not more and not fewer:
         return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
@@ -224,7 +227,7 @@ def _trades(findings: Findings, option: str, than: str) -> str:
     """What an option buys and costs instead of another."""
     details: DecisionDetails = findings.details
     more, fewer = _changed(details, option, than)
-    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
+    per = f"({option} instead of {than}), per {plain(details.patients)}"
     if not more and not fewer:
         saved = -float(_printed(details)[UTILITY][f"{option} − {than}"])
         return f"buys {per}: {f'{about(saved)} units of utility' if saved > 0 else 'nothing'}"
@@ -239,29 +242,36 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     row = _difference(findings, "B", "A")
     verdict = _verdict_words(details, row)
     if details.zones.empty:
-        counted = "" if not labels.lead else f" {capital(labels.one_of_lead)} counts for {plain(details.lead_weight)}."
-        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
+        weighs = f" {capital(labels.one_of_lead)} weighs {rounded_weight(details.lead_weight)}."
+        weighs = weighs if details.lead_weight > 0 else ""
+        return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
     rows = [
         (f"{rounded(stated)} (this study)", verdict),
         *(_zone(zone, details) for zone in details.zones.to_dict("records")),
     ]
-    return Line("Is that worth it?", question, tuple(rows), fixed=True)
+    return Line("Is that worth it?", question, tuple(rows))
 
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
     """A verdict on B against A, with its condition."""
-    if not details.versions:
-        words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-        return f"{words[str(row['verdict'])]}, as stated (no other versions)"
-    count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
+    if details.versions:
+        return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
+    where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
+    words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+    return f"{words[str(row['verdict'])]}, as stated (no other versions){where}"
+
+
+def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
+    """A verdict on B against A, and in how many versions of the model B is better."""
+    count = f"in {plain(better)} of {plain(versions)} versions of the model"
     return {
         BETTER: f"B is better than A {count}",
         WORSE: f"A is better: B beats it only {count}",
         NOT_SHOWN: f"the model cannot show it: B is better than A {count}",
         EQUAL: "B and A are worth the same",
-    }[str(row["verdict"])]
+    }[verdict]
 
 
 def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
@@ -276,21 +286,21 @@ def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, 
 
 def _how_sure(details: DecisionDetails) -> str:
     """How the versions of the model were made, and what other spreads give."""
-    drawn, versions = details.drawn, plain(details.versions)
+    drawn = details.drawn
     if "together" in drawn:
         return f"The versions come with the model: {plain(drawn['together'])} numbers vary together."
     ways = []
     if drawn.get("stated"):
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
-        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
-        ways.append(f"{numbers} numbers vary by a spread of {plain(details.spread)}, which nobody stated")
+        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
+        ways.append(f"{numbers} vary by a spread of {plain(details.spread)} that nobody stated")
     wider = [
-        f"{plain(row['better_in'])} of {versions} at {WIDER[int(row['times'])]} the spread{_unsure(row, details)}"
+        f"in {plain(row['better_in'])} versions at {WIDER[int(row['times'])]}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
-    beside = f": B is better than A in {in_a_row(wider, 'and')}" if wider else ""
-    return f"In each version {in_a_row(ways, 'and')}{beside}."
+    beside = f" B is better {', '.join(wider)}." if wider else ""
+    return f"{capital(in_a_row(ways, 'and'))}.{beside}"
 
 
 def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
@@ -304,15 +314,17 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
+    # Groups are compared at the ε of the study.
+    when = "" if details.epsilon == details.stated_epsilon else f"At ε = {plain(details.stated_epsilon)}: "
     if not details.groups_compared:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if table.empty:
-        return f"No group, of those that are compared, has {measure} by B than by A."
+        return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
+    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
     if hardest is first:
         return f"{words}."
     return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
@@ -363,15 +375,19 @@ def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], detai
     """One row of the table: what is counted, its weight, and its numbers."""
     places = int(row["decimals"])
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
-    beyond = [change(row[pair], places) for pair in pairs]
+    values = ["" if row["outcome"] == REST else to_places(row[letter], places) for letter in letters]
+    return (row_title(row, details), weight, *values, *(change(row[pair], places) for pair in pairs))
+
+
+def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
+    """What a row of `details.rows` is called in the table."""
     if row["outcome"] == REST:
-        summed = f"All else ({in_a_row(details.rest[:MOST_SUMMED], 'and')})" if details.rest else "Rounding"
-        title = f"{summed}, in utility"
-        return (title, "", *[""] * len(letters), *beyond)
-    title = capital(str(row["title"]))
+        more = len(details.rest) - 1
+        summed = f"All else ({details.rest[0]}{f' and {more} more' if more else ''})" if details.rest else "Rounding"
+        return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
-        title = f"Utility lost{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
-    return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
+        return f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+    return capital(str(row["title"]))
 
 
 def _trace(findings: Findings) -> Iterator[Grid]:
@@ -396,18 +412,19 @@ def _notes(findings: Findings, seen: str) -> Iterator[str]:
     """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
     details: DecisionDetails = findings.details
     crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
+    again = "A second treatment of a patient leaks again, up to ε."
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
-    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
-        true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of "
-        if seen == "publication":
-            yield f"{capital(true)}the entries of the list show the treatment really given."
-        else:
-            yield (
-                "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
-                f"random; {true}them show the treatment really given."
-            )
-    yield "A second treatment of the same patient leaks again, up to ε."
+    true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)}"
+    if math.isnan(details.list_true) or lettered_now(findings)["C"]["hides"] != "nothing":
+        yield again
+    elif seen == "publication":
+        yield f"{capital(true)} of the entries of the list show the treatment really given. {again}"
+    else:
+        yield (
+            "If only a list is published, and nobody sees the treatment: give C, and replace entries at random "
+            f"({true} are true). {again}"
+        )
     if details.unlettered:
         yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 

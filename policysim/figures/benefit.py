@@ -365,9 +365,10 @@ def benefit_vs_harm(
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         set_numbers(axes.xaxis)
         axes.grid(visible=True)
+        made.head(f"Benefit against {_title(harm, titles)}")
         made.name(
             axes,
-            f"Benefit against {_title(harm, titles)}",
+            "",
             f"{_title(harm, titles)} per {count:,} patients",
             "benefit kept (0 %: one treatment for all)",
             notes=[undrawn(every, names, policies)],

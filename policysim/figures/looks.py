@@ -24,8 +24,7 @@ from matplotlib.style import context
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policysim.figures.lettering import LINE_SPACING, cut, no_glyph_warnings, show_wrapped, wrapped
-from policysim.question.answer import SizeName
-from policysim.words import ACHIEVABLE, UNBEATABLE
+from policysim.words import ACHIEVABLE, UNBEATABLE, SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
@@ -48,6 +47,8 @@ NAMED_COLOURS = {
 }  # fmt: skip
 # How identifiers of what belongs to a policy begin, in a figure as an SVG file.
 POLICY_GID = "policy."
+# The title of a whole figure in its SVG: a page, which has a heading for it, leaves it out.
+HEAD = "head"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Look:
 # The look of each built-in policy. Those that do not depend on epsilon are grey.
 POLICY_LOOKS = {
     "greedy": Look(GREY, "*", "dashed", "best for each (greedy)"),
-    "best-fixed": Look(GREY, "s", label="the same for everyone (best-fixed)"),
+    "best-fixed": Look(GREY, "s", label="same for all (best-fixed)"),
     "uniform": Look(GREY, "d", "dotted", "equal odds (uniform)"),
     "exponential": Look("#0072B2", "o"),
     "exponential-fitted": Look("#CC79A7", "D"),
@@ -391,7 +392,7 @@ class Canvas:
             return
         font = FontProperties(size=1.2 * self.font, weight="bold", family=rcParams["font.family"])
         text = wrapped(words, 0.97 * self.width, font)
-        self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+        self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING, gid=HEAD)
 
 
 @contextmanager

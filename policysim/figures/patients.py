@@ -62,8 +62,7 @@ from policysim.figures.looks import (
     size_of,
 )
 from policysim.numbers import NEGLIGIBLE, percent, tick
-from policysim.question.answer import SizeName
-from policysim.words import ALL, in_a_row, level_name
+from policysim.words import ALL, SizeName, in_a_row, level_name
 
 GROUPS, FOREST, ACTIONS = "loss_by_group", "forest", "action_probabilities"
 # Of the width, the names of the groups may take this much, and lines each.

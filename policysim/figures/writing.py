@@ -25,7 +25,7 @@ from matplotlib.style import context
 from envs.toml_reader import one_line
 from policies.arrays import FloatArray
 from policysim.figures.lettering import no_glyph_warnings
-from policysim.figures.looks import FONTS, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
+from policysim.figures.looks import FONTS, HEAD, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
 
 LEAST_DOTS = 200  # per inch
 LEAST_WIDTH = 1920  # pixels
@@ -205,8 +205,9 @@ def _parsed(svg: str) -> ElementTree.Element:
             del element.attrib["id"]
             element.set("data-policy", policy[1])
     for parent in list(root.iter()):
-        for child in [child for child in parent if child.tag in ("metadata", "style", "title", "desc")]:
-            parent.remove(child)
+        for child in list(parent):
+            if child.tag in ("metadata", "style", "title", "desc") or child.get("id") == HEAD:
+                parent.remove(child)
     return root
 
 

@@ -30,8 +30,8 @@ ROWS_SHOWN = 40
 PERSON = "A person has at most {rows_per_person} rows, and ε = {epsilon_of_person:g} hides all of them."
 ESTIMATES = (
     "Estimates are unbiased: one below zero means few or none. ε covers one row of these columns once: every other "
-    "release about the same people adds its ε. Rows keep their order, which is public: do not sort by a column that is "
-    "to be hidden."
+    "release about the same people adds its ε. Rows keep their order, which is public: do not sort by a "
+    "hidden column."
 )
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from policysim.numbers import written
 from policysim.report.findings import Findings
 from policysim.report.screen import Screen
+from policysim.words import SizeName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What a figure is laid out for.
-SizeName: TypeAlias = Literal["page", "column", "slide"]
 # The page and the manifest in the folder of a report.
 PAGE, MANIFEST = "report.html", "manifest.json"
 
@@ -101,6 +100,9 @@ class Contents:
         The words at each ε of the page's slider; empty for a page without one.
     epsilon : float
         Where the slider starts.
+    page_data : mapping
+        What the page's other controls show, as far as it has them: "weight" and "compare"
+        (`policysim.decision.page_data`).
     drawings : sequence of Drawing
         The figures, in the order of the page.
     identity : mapping
@@ -127,6 +129,7 @@ class Contents:
     before: Screen | None = None
     screens: Mapping[float, Screen] = field(default_factory=dict)
     epsilon: float = 1.0
+    page_data: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)

@@ -17,10 +17,10 @@ from policysim.files.terminal import json_text, print_json, say
 from policysim.files.whole_files import is_unfinished, write_files
 from policysim.numbers import to_csv
 from policysim.progress import SILENT, Progress
-from policysim.report.contents import MANIFEST, PAGE, Contents, Drawing, SizeName
+from policysim.report.contents import MANIFEST, PAGE, Contents, Drawing
 from policysim.report.differences import same_numbers
 from policysim.report.page import Vector, page
-from policysim.words import WIDEST
+from policysim.words import WIDEST, SizeName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

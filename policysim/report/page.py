@@ -1,7 +1,6 @@
 """The page of a report: its words, a slider of ε and its figures; one file that fetches nothing.
 
-The slider swaps texts: the words and tables are rendered once for each ε, and what differs there is handed to the
-script. Nothing on the page is formatted or computed in a browser.
+The slider swaps answers: the words and tables are rendered once for each ε, and handed to the script.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from policysim.figures.writing import Marker
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What differs between epsilons: whatever the template marks in this way.
-MOVING = re.compile(r"<(\w+)\b[^>]* data-at>(.*?)</\1>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ def page(
 
 
 def answer_part(screen: Screen) -> str:
-    """The words and tables of a screen as HTML; what may change with ε is marked with data-at."""
+    """The words and tables of a screen as HTML."""
     return engine().get_template("answer.html").render(screen=screen)
 
 
@@ -118,24 +114,21 @@ def notebook_part(report: Contents) -> str:
 
 
 def moving(report: Contents) -> dict[str, Any]:
-    """What the slider changes.
+    """What the controls change.
 
     Returns
     -------
     dict
-        position (of the stated epsilon), epsilons (as the address has them), labels (as they are printed), and slots:
-        the place of each changing part among all that are marked, and its HTML at each epsilon.
+        position (of the stated epsilon), epsilons (as the address has them), labels (as they are printed), and answers:
+        the HTML of the answer at each; and the page's data.
     """
     epsilons = sorted(report.screens) or [report.epsilon]
-    screens = [report.screens.get(epsilon, report.screen) for epsilon in epsilons]
-    before = answer_part(report.before) if report.before else ""
-    parts = [[inner for _, inner in MOVING.findall(before + answer_part(screen))] for screen in screens]
-    texts = enumerate(zip(*parts, strict=True))
     return {
         "position": epsilons.index(report.epsilon),
         "epsilons": [six_digits(epsilon) for epsilon in epsilons],
         "labels": [plain(epsilon) for epsilon in epsilons],
-        "slots": [[place, list(each)] for place, each in texts if len(set(each)) > 1],
+        "answers": [answer_part(report.screens.get(epsilon, report.screen)) for epsilon in epsilons],
+        **report.page_data,
     }
 
 

@@ -37,7 +37,6 @@ class Line(NamedTuple):
     label: str
     text: str
     rows: tuple[tuple[str, str], ...] = ()
-    fixed: bool = False
 
 
 class Grid(NamedTuple):
@@ -103,13 +102,11 @@ class Screen:
     def text(self, *, full: bool = False, brief: bool = False) -> str:
         """The screen as printed: the title and the labelled lines alone if it is brief, all tables if it is full."""
         first = [*(f"Warning: {warning}" for warning in self.warnings), self.title, self.advice, *self.about]
-        blocks = [list(wrapped(first)), list(introduced(self.options)), list(labelled(self.lines))]
+        blocks = [[*wrapped(first), *introduced(self.options)], list(labelled(self.lines))]
         if not brief:
-            blocks += [aligned(table) for table in self.tables]
-            blocks.append(list(wrapped(self.notes)))
+            blocks.append([*(line for table in self.tables for line in aligned(table)), *wrapped(self.notes)])
         if full:
-            for table in self.behind:
-                blocks.append([*wrapped([table.title]), *aligned(table), *wrapped([table.note])])
+            blocks += [[*wrapped([table.title]), *aligned(table), *wrapped([table.note])] for table in self.behind]
         return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -177,7 +174,8 @@ def _row(row: Sequence[str], room: int, widths: Sequence[int], gap: str) -> Iter
 
 def _in_lines(text: str, depth: int) -> list[str]:
     """A title in at most so many lines, as narrow as it can be."""
-    width = max(map(len, text.split()), default=0)
+    # A space that does not break keeps a title such as "A − C" together.
+    width = max(map(len, text.split(" ")), default=0)
     while len(lines := textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)) > depth:
         width += 1
     return lines or [""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
+from policies.exponential import Exponential
 from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
@@ -20,6 +21,8 @@ from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import float_below
 from policies.reference import BestFixed
 from policysim.numbers import NEGLIGIBLE
+from policysim.study.sweep import REFERENCES
+from policysim.words import ALL
 
 # Shares of a gain are printed if it is at least so much of the gain of the best for each over equal odds.
 LEAST_SHARE = 0.1
@@ -229,3 +232,51 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
     exists = gain_of(problem).exists
     gained = best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if exists else Fraction(0)
     return Proof(least, -float_below(Fraction(least) / gained - 1)) if gained else Proof(least)
+
+
+def private_choices(comparison: pd.DataFrame, policies: Collection[str], *, by: str = "value") -> dict[float, str]:
+    """The private choice at each epsilon: of the policies that spend it, the one of the highest value.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        As for `choose_columns`.
+    policies : collection of str
+        Of these; the exponential mechanism where none of them spends epsilon. Of equal ones the optimum.
+    by : str, optional
+        The column that ranks.
+    """
+    everyone = comparison[comparison["group"] == ALL]
+    asked = _private(everyone, policies)
+    ranked = _private(everyone, [Exponential.name]) if asked.empty else asked
+    values: dict[float, dict[str, float]] = {}
+    for name, epsilon, value in zip(ranked["policy"], ranked["epsilon"], ranked[by], strict=True):
+        values.setdefault(epsilon, {})[name] = value
+    return {epsilon: best_first(known, known)[0] for epsilon, known in values.items()}
+
+
+def _private(everyone: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
+    """The rows of policies that spend epsilon, and are known to spend no more than it."""
+    spend = set(policies) - {policy.name for policy in REFERENCES}
+    able = everyone[everyone["policy"].isin(spend) & everyone["epsilon_spent"].notna()]
+    return able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
+
+
+# Where a curve over epsilon is printed: at the stated epsilon times these.
+TRACED = (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
+    """At most five epsilons of a study around the stated one.
+
+    Examples
+    --------
+    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
+    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
+    """
+    finite = [each for each in epsilons if 0 < each < math.inf]
+    if not 0 < epsilon < math.inf:
+        return [epsilon]
+    if len(finite) <= len(TRACED):
+        return finite
+    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACED})

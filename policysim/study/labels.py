@@ -85,8 +85,19 @@ class Labels:
             outcomes=outcomes,
             hidden_features=hidden,
             lead=lead,
-            one_of_lead="" if lead is None else f"one unit of {outcomes[lead]}",
+            one_of_lead="" if lead is None else one_of(outcomes[lead]),
         )
+
+
+def one_of(title: str) -> str:
+    """One of what a title counts: the singular of a plural that ends in s, else a unit.
+
+    Examples
+    --------
+    >>> one_of("asthma attacks"), one_of("days in hospital")
+    ('one asthma attack', 'one unit of days in hospital')
+    """
+    return f"one {title[:-1]}" if title.endswith("s") and not title.endswith("ss") else f"one unit of {title}"
 
 
 def labels_of(study: Study, problem: DecisionProblem) -> Labels:

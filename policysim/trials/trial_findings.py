@@ -24,9 +24,8 @@ from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, verd
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
-from policysim.study.gain import prove_loss
+from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
-from policysim.study.options_table import private_choices
 from policysim.trials.arms import arms_of
 from policysim.trials.diagnostics import (
     IMBALANCE,
@@ -292,20 +291,19 @@ def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataF
 
     All groups of an option together are wrong in at most 5 % (Bonferroni): their intervals are stretched.
     """
-    rows = []
-    lettered = options[(options["section"] == OPTION) & (options["option"] != SAME)]
-    for option, policy, epsilon in lettered[["option", "policy", "epsilon"]].itertuples(index=False):
-        own = compared[(compared["policy"] == policy) & (compared["epsilon"] == epsilon) & (compared["group"] != ALL)]
-        groups = own.dropna(subset=["difference_low", "difference_high"])
-        stretch = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / max(1, len(groups))) / Z
-        value = groups["difference"]
-        low, high = (value + stretch * (groups[f"difference_{end}"] - value) for end in ("low", "high"))
-        table = pd.DataFrame({"epsilon": epsilon, "option": option, "than": SAME, "share": groups["share"]})
-        names = [level_in_words(log.space, *pair) for pair in groups[["group", "level"]].itertuples(index=False)]
-        table.insert(3, "group", names)
-        table = table.assign(value=-value, low=-high, high=-low)
-        rows.append(table[table["low"] > 0].sort_values("value", ascending=False, kind="stable"))
-    return pd.concat(rows, ignore_index=True)
+    lettered = options.loc[
+        (options["section"] == OPTION) & (options["option"] != SAME), ["epsilon", "option", "policy"]
+    ]
+    groups = compared[compared["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
+    table = lettered.merge(groups, on=["policy", "epsilon"])
+    tested = table.groupby(["epsilon", "option"])["group"].transform("size")
+    stretch = tested.map(lambda number: NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / number) / Z)
+    high = table["difference"] + stretch * (table["difference_high"] - table["difference"])
+    low = table["difference"] + stretch * (table["difference_low"] - table["difference"])
+    table = table.assign(than=SAME, value=-table["difference"], low=-high, high=-low)[high < 0]
+    table["group"] = [level_in_words(log.space, *pair) for pair in zip(table["group"], table["level"], strict=True)]
+    table = table.sort_values(["option", "epsilon", "value"], ascending=[True, True, False], kind="stable")
+    return table[["epsilon", "option", "than", "group", "share", "value", "low", "high"]].reset_index(drop=True)
 
 
 def _leaks(options: pd.DataFrame) -> pd.DataFrame:

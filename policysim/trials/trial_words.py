@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from policies.catalogue import mechanism_words
+from policies.exponential import Exponential
 from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, lot_words, outcome_formula
 from policysim.numbers import (
     NEGLIGIBLE,
@@ -25,10 +26,10 @@ from policysim.numbers import (
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import LoggedStudy
+from policysim.study.gain import trace
 from policysim.study.labels import hidden, public_knowledge
-from policysim.study.options_table import trace
-from policysim.trials.evidence import LEAST_P
-from policysim.trials.trial_findings import ARM, EACH, EVERYTHING, OPTION, PRIVATE, SAME, UP_TO, TrialDetails
+from policysim.trials.evidence import LEAST_P, LEVEL
+from policysim.trials.trial_findings import ARM, EACH, EVERYTHING, IN_TRACE, OPTION, PRIVATE, SAME, UP_TO, TrialDetails
 from policysim.words import NO_ADVICE, capital, in_a_row
 
 # What is done with patients without an outcome.
@@ -129,7 +130,8 @@ def trial_screen(study: LoggedStudy, findings: Findings, epsilon: float) -> Scre
         lines=tuple(_lines(shown)),
         tables=(_options_table(shown), _arms_table(shown), _trace_table(shown)),
         notes=tuple(_notes(shown)),
-        behind=tuple(_behind(shown)),
+        # A slider moves nothing there.
+        behind=tuple(_behind(shown)) if epsilon == study.epsilon else (),
         warnings=findings.warnings,
     )
 
@@ -281,7 +283,9 @@ def _how_sure(details: TrialDetails) -> str:
             f"If C truly gained {unit.amount(details.least_gain)}{of} over A, 8 of 10 such trials would show it."
         )
     p = f"p < {LEAST_P:g}" if details.p < LEAST_P else f"p = {to_places(details.p, 2 if details.p >= 0.005 else 3)}"
-    texts.append(f"Effects that differ between patients: {'signs of it' if details.signs else 'not shown'} ({p}).")
+    shown = "unclear, as it depends on the split" if details.p < LEVEL else "not shown"
+    shown = "signs of it" if details.signs else shown
+    texts.append(f"Effects that differ between patients: {shown} ({p}).")
     return " ".join(texts)
 
 
@@ -359,8 +363,11 @@ def _notes(shown: Shown) -> list[str]:
         "All are made from some of the patients and judged on the others. Told apart: of 100, at most.",
         f"ε = {plain(epsilon)}: a treatment changes the odds of any fact about the patient {factor}; a second "
         "treatment of the same patient leaks again, up to ε.",
-        "The textbook's exponential mechanism sets its odds by the largest difference of two records' scores.",
     ]
+    if IN_TRACE[Exponential.name] in set(shown.findings.options["option"]):
+        texts.append(
+            "The textbook's exponential mechanism sets its odds by the largest difference of two records' scores."
+        )
     if shown.study.seen == "publication":
         texts.append(
             "If observers see only a published list: give C, and replace entries of the list at random; the patients "

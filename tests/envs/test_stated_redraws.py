@@ -76,7 +76,7 @@ def changed(line, column, value):
             "unknown number 'treatments.antiviral.hazard_ratio",
         ),
         (changed(1, 2, KEYS[0]), f"has a column {KEYS[0]} twice"),
-        (changed(1, 0, "row"), "must have a column draw, and a column for each number that is redrawn"),
+        (changed(1, 0, "row"), "must have a column draw, and a column for each number that varies"),
         (GOOD[:20], "must have at least 20 rows, one for each draw; got 19"),
         (changed(7, 1, "-0.5"), f"line 7: {KEYS[0]} must be a number in [1e-06, 1e+06], got '-0.5'"),
         (changed(7, 3, "1.5"), f"line 7: {KEYS[2]} must be a number in [0, 1], got '1.5'"),

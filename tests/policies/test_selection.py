@@ -1,4 +1,4 @@
-"""A private choice of one candidate: figures of the literature, exact privacy, the release in whole numbers."""
+"""A private selection of one candidate: figures of the literature, exact privacy, the release in whole numbers."""
 
 import math
 import random
@@ -494,7 +494,7 @@ def test_each_way_to_release_draws_by_the_probabilities(draw, mechanism):
     weights = release_weights(1.0, monotone=False)
     gaps = gaps_below_best(places_on_grid((3, 2, 0, 3), 1.0), weights)
     assert fits(Counter(draw(gaps, weights, bits) for _ in range(3000)), chosen.probabilities)
-    # What a mechanism of another epsilon would show is told apart by as many draws.
+    # What a mechanism of another epsilon would show differs within as many draws.
     other = select((3, 2, 0, 3), epsilon=2, mechanism=mechanism).probabilities
     assert not fits(Counter(draw(gaps, weights, bits) for _ in range(3000)), other)
 

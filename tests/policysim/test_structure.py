@@ -13,13 +13,12 @@ ROOT = Path(__file__).parents[2]
 # The floors: a package imports only packages of rows above its own, and nothing of those beside it.
 ROWS = (
     ("envs", "policies", "policysim.errors", "policysim.progress", "policysim.numbers", "policysim.words"),
-    ("policysim.question",),
     ("policysim.files", "policysim.figures", "policysim.sklearn", "policysim.utility"),
     ("policysim.logs",),
     ("policysim.study",),
     ("policysim.release", "policysim.report"),
-    # The three kinds of question, and what makes a report of any answer.
-    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.output"),
+    # The three kinds of report.
+    ("policysim.course", "policysim.decision", "policysim.trials"),
     ("policysim.cli",),
     ("policysim",),
 )
@@ -161,7 +160,7 @@ def cited(words):
 
 
 # The floors that know no outcome by its name, and the one module there that says which leads a scenario by default.
-NAMELESS = ("policysim.study", "policysim.course", "policysim.decision", "policysim.trials", "policysim.output")
+NAMELESS = ("policysim.study", "policysim.course", "policysim.decision", "policysim.trials", "policysim.report")
 NAMELESS = (*NAMELESS, "policysim.cli")
 CHOOSES_DEFAULT = "policysim.study.study_reader"
 OF_DEATHS = re.compile(r"(expected_|extra_|max_extra_)?deaths?")

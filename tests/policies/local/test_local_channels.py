@@ -102,7 +102,7 @@ def test_extreme_epsilons_stay_finite():
         (lambda: Unary(4, 1.0, optimized=1), "optimized must be True or False, got optimized=1"),
         (lambda: TwoCoin(1.5), r"first must be in \[0, 1\], got first=1.5"),
         (lambda: TwoCoin(0.5, math.nan), r"second must be in \[0, 1\], got second=nan"),
-        (lambda: TwoCoin.truth_or_opposite(0.1, 0.1), "the truth must be told at least half the time"),
+        (lambda: TwoCoin.truth_or_opposite(0.1, 0.1), "reports must be true at least half the time"),
         (lambda: KAry.joint((2, 1), 1.0), r"sizes\[1\] must be a whole number >= 2, got sizes\[1\]=1"),
         (lambda: KAry.joint((), 1.0), "at least one column"),
         (lambda: Unary(17, 1.0).matrix, "n_values must be <= 16, got n_values=17"),

@@ -1,11 +1,10 @@
 """Treatment over days within a budget: what is published in all days together, by enumeration, and what is printed."""
 
-import json
+import re
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from counted_progress import CountedProgress
 from small_processes import published, replayed, worst_divergence
@@ -17,11 +16,13 @@ from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
 from policysim.course.course_evaluation import ENDS, ProcessEvaluator
-from policysim.course.days import DaysQuestion, compare_days, ways
+from policysim.course.days import compare_days, ways
+from policysim.course.days_report import report
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
+from policysim.errors import UsageError
 from policysim.words import BEST_SCHEDULE as SCHEDULE
 
 
@@ -59,9 +60,9 @@ def compared(request, study):
     """A delta, and what is compared over days at it."""
     delta, progress = request.param, CountedProgress()
     study = replace(study, policies=("greedy", "uniform", *NAMES))
-    table = compare_days(study, DaysQuestion(3, TOTALS, delta, length_public=False), progress)["comparison"]
+    table = compare_days(study, horizon=3, totals=TOTALS, delta=delta, progress=progress)["comparison"]
     assert progress.done == progress.expected > 0
-    assert DaysQuestion(3, TOTALS, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    assert tuple(table["horizon"].unique()) == (1, 2, 3)
     return delta, table
 
 
@@ -99,8 +100,8 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
 
 def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     names = ("exponential", "exponential-fitted", "randomized-response", "optimal")
-    question = DaysQuestion(horizon=1, totals=(1.0, 3.0, 10.0), delta=0.0, length_public=True)
-    table = compare_days(replace(study, by=(), policies=("uniform", "greedy", *names)), question)["comparison"]
+    totals, compared = (1.0, 3.0, 10.0), replace(study, by=(), policies=("uniform", "greedy", *names))
+    table = compare_days(compared, horizon=1, totals=totals, length_public=True)["comparison"]
     problem = ps.build_problem(study)
     one = ps.compare(problem, policies=["uniform", "greedy", "best-fixed"], epsilons=[1.0]).set_index("policy")
     for name in ("uniform", "greedy"):
@@ -108,7 +109,7 @@ def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
         assert row["value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
         assert row["benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
     taken = 0
-    for name, total in product(names, question.totals):
+    for name, total in product(names, totals):
         row = table[(table["policy"] == daily_name(name)) & (table["total_epsilon"] == total)].iloc[0]
         if row["epsilon"] == 0:
             # Nothing is spent where the same for all is worth no less.
@@ -186,38 +187,31 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("command", ["compare", "simulate"])
-def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path, monkeypatch, command):
+def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, monkeypatch):
     monkeypatch.setattr("policysim.course.process.memory", lambda: 20_000.0)
-    where = ("--out", str(tmp_path / "out")) if command == "compare" else ()
-    code, out, err = run(capsys, command, str(path), "--horizon", "300", *where)
+    code, out, err = run(capsys, "simulate", str(path), "--horizon", "300")
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert err.startswith("policysim: --horizon 300: a horizon of") and "would fit" in err
+    with pytest.raises(UsageError, match=r"^--horizon 300: a horizon of .* would fit"):
+        report(ps.load_study(path), horizon=300)
     with pytest.raises(ValueError, match=r"needs about 0\.0 GB for the Q-values of 33 states"):
         ps.plan(build_course(ps.load_study(path), 300))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("choices", "options", "message"),
     [
-        (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
-        (("--horizon", "two"), "--horizon must be a whole number from 1 to 366, got 'two'"),
-        (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
-        (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
-        (("--total-epsilon", "1"), "--total-epsilon only goes with --horizon"),
-        (("--delta", "0.1"), "--delta only goes with --horizon"),
-        (("--length-public",), "--length-public only goes with --horizon"),
-        (("--horizon", "2", "--delta", "1"), "--delta must be a number in [0, 1), got '1'"),
-        (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
-        (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
+        ({"adjacency": "one-feature"}, {}, "over days one-feature does not compose"),
+        ({"sensitive": ["age"]}, {}, "over days what is public must never change, and infected, fever"),
+        ({}, {"horizon": 0}, "horizon must be a whole number of days >= 1"),
+        ({}, {"total_epsilons": [-1]}, "epsilon must be a number >= 0, got -1"),
+        ({}, {"delta": 1.0}, "delta must be"),
+        ({}, {"policies": ["optimum"]}, "unknown policy 'optimum'"),
     ],
 )
-def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
-    code, out, err = run(capsys, "compare", str(path), *arguments, "--out", str(tmp_path / "out"))
-    assert (code, out) == (2, "")
-    assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+def test_what_cannot_be_asked_is_refused_in_a_line(study, choices, options, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        report(study.with_choices(**choices), **{"horizon": 2, **options})
 
 
 PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
@@ -226,19 +220,14 @@ PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
 FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontraindicated = [{ age = "old" }]')
 
 
-@pytest.mark.usefixtures("blank_drawings")
 def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_path):
     path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=FORBIDDEN)
-    code, text, err = run(
-        capsys, "compare", str(path), "--horizon", "2", "--total-epsilon", "5", "--out", str(tmp_path / "out")
-    )
-    assert (code, err) == (0, "")
-    assert "learns little of all but age" in text
-    assert "of any two courses of records that agree in age, no set" in (tmp_path / "out" / "report.html").read_text()
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["public"] == ["age"]
-    assert manifest["question"]["sensitive"] == ["infected", "fever", "cough", "smoker"]
-    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    found = report(ps.load_study(path), horizon=2, total_epsilons=5)
+    hidden = " ".join(str(found).split())
+    assert "hides everything but age B" in hidden and "hides the whole course but age up to ε = 5" in hidden
+    assert found.identity["public"] == ["age"]
+    assert found.identity["question"]["sensitive"] == ["infected", "fever", "cough", "smoker"]
+    table = found.tables["comparison"]
     # On one decision the study lists "optimal".
     assert DAILY in set(table["policy"])
     private = table[(table["group"] == "all") & ~table["policy"].isin(["greedy"])]
@@ -255,7 +244,7 @@ def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_pat
     assert row["value"].iloc[0] == pytest.approx(once.value, abs=0.02)
     for name in ("plan-once", "optimal-daily"):
         simulated = ("--policy", name, "--horizon", "2", "--patients", "4000")
-        code, text, err = run(capsys, "simulate", str(path), *simulated)
+        code, _, err = run(capsys, "simulate", str(path), *simulated)
         assert (code, err) == (0, "")
     # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
     old = process.classes == 1

@@ -12,7 +12,6 @@ from small_studies import STUDY, WITH_ONSET, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
-from policysim.course import evaluate as module
 
 ID = "policysim:policysim/Treatment-v1"
 MODES = [mode.value for mode in AutoresetMode]
@@ -81,7 +80,7 @@ def test_the_exact_values_of_one_day_are_those_of_the_fitted_policy(name, reques
 
 def test_the_exact_values_over_days_are_those_of_the_process(study):
     policy = fitted(study)
-    exact = module.expected_over_days(study.scenario, 3, policy.probabilities)
+    exact = ps.evaluate(gymnasium.make(ID, study=study, horizon=3), policy, episodes=2).set_index("quantity")["exact"]
     course = ps.build_course(study, 3, length_public=True)
     assert exact["return"] == pytest.approx(ps.policy_value(course, policy.probabilities), rel=1e-12)
     deaths = replace(course, rewards=course.outcomes["death"])
@@ -171,7 +170,7 @@ class Maskable(Model):
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_model_predicts_in_one_and_in_many_and_by_id(study, deterministic):
     untreated = np.eye(3)[[0] * 32]
-    value = module.expected_over_days(study.scenario, 1, untreated)["return"]
+    value = ps.build_problem(study).value(untreated)
     for env, episodes in (
         (gymnasium.make(ID, study=study), 500),
         (gymnasium.make_vec(ID, num_envs=50, study=study), 20_000),

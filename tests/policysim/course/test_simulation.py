@@ -170,14 +170,19 @@ def test_the_command_says_that_they_agree(capsys, path):
     arguments = ("simulate", str(path), "--patients", "20_000", "--horizon", "2", "--epsilon", "1", "--seed", "9")
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
-    assert "20,000 simulated patients, 2 days, exponential at ε = 1 a day." in out and "they agree" in out
+    assert out.startswith("20,000 simulated patients, 2 days, exponential at ε = 1 on each day\n")
+    assert "Do they agree?       Yes: they are " in out
     document = json.loads(run(capsys, *arguments, "--json")[1])
     assert document["agrees"] and document["horizon"] == 2 and document["seed"] == 9
     assert document["interval"][0] < document["mean"] < document["interval"][1]
     # Everybody is treated on the first day, and nobody dies twice.
     assert 20_000 <= sum(document["treatments"].values()) <= 40_000
     assert 0 < document["outcomes"]["death"] < 20_000
-    assert f"death {document['outcomes']['death']:,}" in " ".join(out.split())
+    exact = document["exact_outcomes"]
+    assert f"deaths {document['outcomes']['death']:,} {20_000 * exact['death']:,.1f}" in " ".join(out.split())
+    # A patient has an outcome on two days at most.
+    for name, count in document["outcomes"].items():
+        assert abs(count - 20_000 * exact[name]) <= ERRORS * np.sqrt(2 * 20_000 * exact[name])
 
 
 @pytest.mark.parametrize(("error", "places"), [(0.1, 6), (0.0001, 6), (0.00000123, 7), (0.0000000123, 9)])
@@ -187,19 +192,20 @@ def test_a_smaller_standard_error_shows_more_digits(capsys, path, monkeypatch, e
     agreement = Agreement(10**9, -0.5, error, -0.5, 1.0)
     monkeypatch.setattr(simulation, "simulate", lambda *_, **__: replace(found, agreement=agreement))
     out = run(capsys, "simulate", str(path), "--patients", "1e9")[1]
-    assert "1,000,000,000 simulated patients, 1 day, exponential at ε = 1.\n" in out
-    (shown,) = [line for line in out.splitlines() if line.startswith("Mean")]
-    assert {len(decimals) for decimals in re.findall(r"-?\d+\.(\d+)", shown)} == {places}
+    assert "1,000,000,000 simulated patients, 1 day, exponential at ε = 1\n" in out
+    (shown,) = [line for line in out.splitlines() if line.startswith("Utility")]
+    decimals = [len(digits) for digits in re.findall(r"−\d+\.(\d+)", shown)]
+    assert decimals and set(decimals) == {places}
 
 
 def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path):
     over_days = ("simulate", str(path), "--patients", "2000", "--horizon", "2", "--policy")
     code, out, err = run(capsys, *over_days, "optimal-daily")
-    assert (code, err) == (0, "") and "2 days, optimal-daily at ε = 1 a day." in out
+    assert (code, err) == (0, "") and "2 days, optimal-daily at ε = 1 on each day\n" in out
     code, same, err = run(capsys, *over_days, "optimal")
     assert (code, err) == (0, "") and same == out
     code, one, err = run(capsys, "simulate", str(path), "--patients", "2000", "--policy", "optimal")
-    assert (code, err) == (0, "") and "1 day, optimal at ε = 1.\n" in one
+    assert (code, err) == (0, "") and "1 day, optimal at ε = 1\n" in one
 
 
 @pytest.mark.parametrize(("way", "plan"), [("plan-once", ps.plan_once), ("plan-tree", ps.plan_tree)])
@@ -207,11 +213,14 @@ def test_a_plan_of_the_whole_course_is_simulated(capsys, path, way, plan):
     arguments = ("simulate", str(path), "--patients", "2e4", "--horizon", "2", "--policy", way, "--epsilon", "2")
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
-    assert f"20,000 simulated patients, 2 days, {way} at ε = 2 in all." in out and "they agree" in out
+    assert f"20,000 simulated patients, 2 days, {way} at ε = 2 for the whole course\n" in out and "Yes: they" in out
     document = json.loads(run(capsys, *arguments, "--json")[1])
     assert document["policy"] == way
     course = ps.build_course(ps.load_study(path), 2)
-    assert document["exact"] == pytest.approx(plan(course, epsilon=2.0).value, abs=1e-12)
+    made = plan(course, epsilon=2.0)
+    assert document["exact"] == pytest.approx(made.value, abs=1e-12)
+    deaths = 20_000 * document["exact_outcomes"]["death"]
+    assert abs(document["outcomes"]["death"] - deaths) <= ERRORS * np.sqrt(deaths)
 
 
 @pytest.mark.parametrize("kind", ["onset", "public"])
@@ -263,7 +272,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
     monkeypatch.setattr("policysim.course.simulation.policy_value", lambda *_: 0.0)
     code, out, _ = run(capsys, "simulate", str(path), "--patients", "20000", "--horizon", "2")
     assert code == 4
-    assert "DISAGREE" in out
+    assert "Do they agree?       No: they are " in out
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policysim.decision.decision_question import DecisionQuestion
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -15,7 +16,6 @@ from envs.records import Feature, RecordSpace, record_space
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.adjacency import Listed, public_classes
 from policysim.decision.beliefs import among, hidden_beliefs, moved_beliefs, strongest_belief
-from policysim.decision.decision_question import DecisionQuestion
 from policysim.progress import SILENT
 from policysim.study.labels import level_in_words
 
@@ -160,7 +160,7 @@ def test_what_is_public_is_known_before_any_treatment():
     assert found.loc[("age 2", "3", "a")].tolist() == pytest.approx([0.1, 0.1])
     assert found.loc[("age 3", "3", "b")].tolist() == pytest.approx([0.8, 0.8])
     assert math.isnan(found.loc[("age 2", "3", "b"), "after"])
-    with pytest.raises(ValueError, match="feature 'age' is public: whoever sees a treatment knows it before"):
+    with pytest.raises(ValueError, match="feature 'age' is public: an observer knows it before the treatment"):
         ps.beliefs(problem, table, "age")
 
 

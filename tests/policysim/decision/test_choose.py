@@ -146,7 +146,7 @@ def test_a_guess_rate_joins_a_limit_on_every_guess():
 def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(sys.modules["policies.privacy_loss"], "MOST_STEPS", 1)
     assert choose(SYMMETRIC, Wish(keep=0.8), ["optimal"]).needs["guess_rate"].isna().all()
-    with pytest.raises(ValueError, match="the guess rate of 2 actions for 2 records"):
+    with pytest.raises(ValueError, match="guess_rate of 2 actions for 2 records"):
         choose(SYMMETRIC, Wish(keep=0.8, max_guess_rate=0.9), ["optimal"])
 
 
@@ -297,11 +297,8 @@ def test_a_log_has_no_outcomes_to_bound(capsys, tmp_path):
     (tmp_path / "trial.csv").write_bytes((Path(__file__).parents[3] / "examples" / "trial.csv").read_bytes())
     assert main(["init", str(tmp_path / "trial.csv")]) == 0
     study = str(tmp_path / "trial.toml")
-    for command, options, message in (
-        ("choose", ("--at-most", "death=1"), "--at-most does not go with trial: a log has no expected outcomes"),
-        ("compare", ("--at-most", "death=1"), "--at-most does not go with trial: of a log only estimates are known"),
-    ):
+    for command in ("choose", "compare"):
         capsys.readouterr()
-        code, out, err = run(capsys, command, study, *options)
+        code, out, err = run(capsys, command, study, "--at-most", "death=1")
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert message in err
+        assert "--at-most goes with one decision in a scenario or a table of one's own, not with a log (trial)" in err

@@ -31,7 +31,7 @@ def versions_of_two(draw):
     return pd.concat(tables).assign(lead_weight=np.tile(weights, 3)), rest, lead
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(case=versions_of_two(), weight=st.sampled_from([0.0, 0.5, 1.0, 100.0]))
 def test_zones_and_shares_are_those_of_counting_at_each_weight(case, weight):
     table, rest, lead = case
@@ -62,7 +62,7 @@ def test_zones_and_shares_are_those_of_counting_at_each_weight(case, weight):
         assert np.isnan(start) if last["verdict"] != verdict else start == last["low"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(case=versions_of_two())
 def test_the_curve_has_the_shares_at_its_weights_and_shows_the_stated_one_and_all_zones(case):
     found = exchange(case[0], "B", "A", lead="death", weight=1.25)
@@ -74,7 +74,7 @@ def test_the_curve_has_the_shares_at_its_weights_and_shows_the_stated_one_and_al
     assert ((curve["better"] + curve["worse"]) <= 1 + 1e-12).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(case=versions_of_two())
 def test_the_other_way_round_better_is_worse(case):
     there, back = (exchange(case[0], *pair, lead="death", weight=1.0) for pair in (("B", "A"), ("A", "B")))
@@ -100,7 +100,7 @@ def one_version(rest, lead, weight=1.0, n=1, **columns):
         (2.0, -0.01, (math.inf, math.nan, 0.0, math.nan)),  # better in both
         (-2.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # worse in both
         (2.0, 0.0, (math.inf, math.nan, 0.0, math.nan)),  # the lead does not decide
-        (2.0, 1e-17, (math.inf, math.nan, 0.0, math.nan)),  # nor does its rounding
+        (2.0, 1e-14, (math.inf, math.nan, 0.0, math.nan)),  # nor does its rounding
         (0.0, 0.0, (math.nan, math.nan, math.nan, math.nan)),  # equal
         (0.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # nothing but lead
     ],
@@ -148,6 +148,7 @@ def test_as_stated_is_the_comparison_at_one_epsilon():
     assert (found.versions, found.verdict) == (1, "better")
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(DIFFERENCES, DIFFERENCES, DIFFERENCES), min_size=1, max_size=20))
 def test_perfect_information_is_worth_the_mean_of_the_best_less_the_best_mean(rows):
     values = np.array(rows)

@@ -61,6 +61,12 @@ def test_groups_within_groups_are_means_over_their_records(problem, epsilon):
     assert (
         np.isnan(found.lead_share) if not leads else found.lead_share == pytest.approx(problem.prior[more > 1e-9].sum())
     )
+    hidden = [
+        name
+        for name, (_, value) in rows.items()
+        if name[2] != ALL and value > 0 and max(rows[(*pair, ALL, ALL)][1] for pair in (name[:2], name[2:])) <= 0
+    ]
+    assert [tuple(row[:4]) for row in found.hidden.itertuples(index=False, name=None)] == hidden
     less = ((given_by - instead) * problem.utilities).sum(axis=1)
     assert found.utility_share == pytest.approx(problem.prior[less < -1e-9].sum())
 

@@ -157,7 +157,7 @@ def test_a_limit_and_the_mechanism_that_attains_it_are_one_number(ward):
     details, lines, screen = printed(problem, choices)
     assert details.next_impossible and details.next_epsilon == next_below(epsilon)
     assert f"Choose B at ε = {epsilon}:" in screen.advice
-    assert f"ε = {next_below(epsilon)} is not enough for B, nor for any other mechanism" in lines["A smaller ε"]
+    assert f"ε = {next_below(epsilon)} is not enough, for B or for any other mechanism" in lines["A smaller ε"]
     optimal = ps.make_policy("optimal", epsilon=round(epsilon - 0.01, 2))
     demand = Wish(keep=0.8).demand(problem)
     assert demand.margin(problem, optimal.probabilities(problem)) < 0
@@ -191,7 +191,7 @@ def test_more_digits_are_printed_before_a_guess_rate_is_given_up(ward):
 def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed(ward):
     problem = ward.problem
     demand = Wish(keep=KEEP).demand(problem)
-    found = ward.results.tables["search"].set_index("policy")
+    found = ward.report.tables["search"].set_index("policy")
     assert set(found.index[np.isfinite(found["keeps_from"])]) == {*POLICIES, "exponential-fitted"}
     for name, (better, keeps) in found[["better_from", "keeps_from"]].iterrows():
         for epsilon, least in ((keeps, demand.value), (better, problem.best_fixed_value + 1e-12)):

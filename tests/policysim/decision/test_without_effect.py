@@ -52,7 +52,7 @@ def sentences(tmp_path, *changes):
     return study, without_effect(study, ps.build_problem(study))
 
 
-COLOUR = "The model does not use colour to tell treatments apart"
+COLOUR = "Under this model no choice of a treatment depends on colour"
 FACTORS = "[death.relative_risk]\nage = [1, 3, 3]\n[weights]"
 PLANTED = {
     "a weight of 0": (("fall = 2\n", "fall = 0\n"), "Fall weighs nothing in the utility"),

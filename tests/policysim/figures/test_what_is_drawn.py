@@ -203,7 +203,7 @@ def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
     assert flat_features(pd.concat([at_one, same])) == ["shoe_size"]
     assert not any("shoe" in label for label in words_of(figure.axes[0].get_yticklabels()))
     (said,) = words_of([figure._supxlabel])
-    assert "as all lose what everyone loses, to within 2\u00a0% of the largest loss: shoe size." in said
+    assert "because all levels lose the same, to within 2\u00a0% of the largest loss: shoe size." in said
     # Where no feature makes a difference, none is left out.
     assert flat_features(pd.concat([everyone, same])) == []
     room = 0.02 * at_one["loss"].abs().max()

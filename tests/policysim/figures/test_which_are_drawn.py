@@ -120,7 +120,7 @@ def test_every_built_in_policy_has_a_style_of_its_own():
     assert set(POLICY_LOOKS) == set(BUILT_IN)
     assert distinct(POLICY_LOOKS)
     assert (label("best-fixed"), label("optimal"), label("own-a")) == (
-        "the same for everyone (best-fixed)",
+        "same for all (best-fixed)",
         "optimal",
         "own-a",
     )

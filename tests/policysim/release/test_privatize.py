@@ -35,7 +35,7 @@ def test_the_columns_are_replaced_and_everything_else_is_as_it_was(capsys, tmp_p
     assert "! NOT privatised, unchanged: person, note." in words
     assert "SIMULATION" not in printed
     assert "NOT PRIVATE" not in printed
-    warning = "do not sort by a column that is to be hidden."
+    warning = "do not sort by a hidden column."
     assert f"Rows keep their order, which is public: {warning}" in words
     guarantee = json.loads(Path(f"{out}.privacy.json").read_text())["guarantee"]
     assert "the number of rows and their order." in guarantee

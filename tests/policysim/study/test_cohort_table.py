@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
-from policysim.course.course_question import CourseQuestion
-from policysim.decision.decision_question import DecisionQuestion
+from policysim.course.days_report import report as report_over_days
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
 from policysim.progress import SILENT
@@ -164,11 +164,11 @@ BAD = {
     "hidden levels without rows": (
         cohort()[3:],
         "cohort.csv:5: row 4: [gene B, age young] has a row, and [gene A, age young], which must look alike, has none: "
-        "whoever is hidden needs all levels of gene (patients may be 0)",
+        "hidden records need all levels of gene (patients may be 0)",
     ),
     "allowed by a hidden feature": (
         cohort().assign(allowed=[0, *[1] * 17]),
-        "cohort.csv:8: row 7: allowed: low is allowed to some of those who agree in all but gene, which are hidden: it "
+        "cohort.csv:8: row 7: allowed: low is allowed to only some of the kinds that agree in all but gene, which are hidden: it "
         "must depend on public features only",
     ),
     "allowed that is no flag": (cohort().assign(allowed=2), "cohort.csv:2: row 1: allowed: must be 0 or 1, got '2'"),
@@ -194,7 +194,7 @@ def test_a_bad_table_ends_with_a_line_that_names_file_and_row(tmp_path, frame, l
 
 STUDIES = {
     'file = "cohort.csv"': ("", "cohort: file is missing"),
-    'features = ["gene", "age"]': ("features = []", "must name the columns that tell kinds of patients apart"),
+    'features = ["gene", "age"]': ("features = []", "must name the columns that define a kind of patients"),
     "wrong = 1, bleeds = 10": ("wrongs = 1", "unknown outcome 'wrongs'; did you mean 'wrong'? known: wrong, bleeds"),
     "weights = { wrong = 1, bleeds = 10 }": ("", "must say which columns are outcomes"),
     "costs = { high": ("costs = { none", "unknown action 'none'; known: low, middle, high"),
@@ -317,4 +317,4 @@ def test_a_study_of_a_table_answers_as_that_of_a_scenario_does(tmp_path):
     assert lost == pytest.approx(loss, abs=1e-9)
     assert answer.options["certainty"]["draws"].eq(7).all()
     with pytest.raises(ValueError, match="is a study of a cohort: this needs the model of a scenario"):
-        CourseQuestion.of(study, {"horizon": 3})
+        report_over_days(study, horizon=3)

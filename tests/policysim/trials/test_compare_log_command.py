@@ -1,5 +1,6 @@
-"""`policysim compare` of a log: what its first lines say, on the screen, on the page and in JSON."""
+"""`policysim compare` of a log: what comes first on the screen, on the page and in JSON."""
 
+import html
 import json
 import re
 
@@ -38,7 +39,7 @@ def page_of(folder):
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
-def test_unread_guesses_are_told_first_on_screen_and_page_and_counted_in_json(folder, capsys):
+def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(folder, capsys):
     assert main(["init", str(folder / "trial.csv")]) == 0
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
@@ -46,16 +47,14 @@ def test_unread_guesses_are_told_first_on_screen_and_page_and_counted_in_json(fo
     assert f"{count} guesses are marked CHECK" in capsys.readouterr().out
     code, printed = compare(folder, capsys, "--policy", "randomized-response")
     assert code == 0
-    assert printed.out.startswith(f"Beware: {count} guesses marked # CHECK are unread")
-    page = page_of(folder)
-    about = page[page.index("<h1") : page.index("<dl")]
-    assert re.sub("<[^>]*>", "", about).find(f"Beware: {count} guesses marked # CHECK are unread") > 0
-    assert pd.read_csv(folder / "out" / "facts.csv", index_col="row").loc["unread", "value"] == count
+    warning = f"{count} guesses marked # CHECK are unread"
+    assert printed.out.startswith(f"Warning: {warning}")
+    assert warning in page_of(folder).partition("<dl")[0]
     study.write_text(text.replace("# CHECK", "#"), encoding="utf-8")
     _, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
     document = json.loads(printed.out)
-    assert "unread" not in {row["row"] for row in document["facts"]}
-    assert {"options", "certainty", "comparison", "policies", "power", "heterogeneity", "patients"} <= set(document)
+    assert warning not in " ".join(document["warnings"])
+    assert {"options", "differences", "comparison", "policies", "power", "heterogeneity", "patients"} <= set(document)
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
@@ -110,12 +109,12 @@ def made(tmp_path):
 
 
 def verdicts(folder, capsys):
-    """The JSON document, and the verdict on each option at ε = 5."""
+    """The JSON document, and the verdict on each option against A at ε = 5."""
     code, printed = compare(folder, capsys, "--epsilon", "5", "--json")
     assert code == 0
     document = json.loads(printed.out)
-    told = {row["option"]: row["verdict"] for row in document["certainty"] if row["section"] == "policy"}
-    return document, told
+    against_a = [row for row in document["differences"] if row["section"] == "option" and row["than"] == "A"]
+    return document, {row["option"]: row["verdict"] for row in against_a}
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
@@ -126,38 +125,38 @@ def verdicts(folder, capsys):
         (('"equal"', lambda _, sex: 0.3 + 0.4 * sex), "depends on sex"),
     ],
 )
-def test_nothing_is_told_beside_a_warning_that_no_interval_covers(made, capsys, data, warned):
+def test_nothing_is_concluded_beside_a_warning_that_no_interval_covers(made, capsys, data, warned):
     folder = made(*data)
     document, told = verdicts(folder, capsys)
-    row = next(each for each in document["options"] if each["row"] == "difference" and each["option"] == "each's best")
+    row = next(each for each in document["differences"] if each["option"] == "C")
     # By its interval it would be a gain.
     assert row["low"] > 0
-    assert set(told.values()) == {"cannot be told"}
+    assert set(told.values()) == {"not shown"}
     assert [each["surely_from"] for each in document["policies"]] == [None, None]
-    assert any(warned in each["warning"] for each in document["warnings"])
-    assert warned in page_of(folder).partition("<dl")[0]
+    assert any(warned in warning for warning in document["warnings"])
+    assert warned in html.unescape(page_of(folder)).partition("<dl")[0]
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
 @pytest.mark.parametrize("propensity", ["equal", "estimate"])
-def test_a_gain_is_told_where_nothing_is_wrong(made, capsys, propensity):
+def test_a_gain_is_shown_where_nothing_is_wrong(made, capsys, propensity):
     document, told = verdicts(made(f'"{propensity}"', lambda age, _: np.full(len(age), 0.5)), capsys)
-    assert told["private choice"] == told["each's best"] == "better"
+    assert told["B"] == told["C"] == "better"
     assert document["policies"][0]["surely_from"] == 5
-    # What no data can show is told first where propensities are estimated, and only there.
-    assert ("warnings" in document) == ("e-value" in document) == (propensity == "estimate")
+    # What no data can show is warned of where propensities are estimated, and only there.
+    assert bool(document["warnings"]) == ("e-value" in document) == (propensity == "estimate")
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
 @pytest.mark.parametrize(
     ("propensity", "said"),
-    [("{ b = 2, a = 1 }", "randomised 1:2"), ('"arm shares"', "randomised (probabilities: arm shares)")],
+    [("{ b = 2, a = 1 }", "randomised 1:2"), ('"arm shares"', "randomised with the shares of the arms")],
 )
-def test_an_unequal_lot_is_named_and_a_gain_told_beside_it(made, capsys, propensity, said):
+def test_an_unequal_allocation_is_named_and_a_gain_shown_beside_it(made, capsys, propensity, said):
     folder = made(propensity, lambda age, _: np.full(len(age), 2 / 3))
     document, told = verdicts(folder, capsys)
-    assert told["private choice"] == told["each's best"] == "better"
-    assert not {"warnings", "e-value"} & set(document)
+    assert told["B"] == told["C"] == "better"
+    assert not document["warnings"] and "e-value" not in document
     line = f"900 patients, {said}. Success: "
     assert line in re.sub("<[^>]*>", "", page_of(folder))
 
@@ -194,8 +193,8 @@ def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monk
 
     def proven(*options):
         assert compare(folder, capsys, *options)[0] == 0
-        method = pd.read_csv(folder / "out" / "method.csv").set_index("row")["value"]
-        return method[method.index.str.startswith("no mechanism that gives")].tolist()
+        scores = pd.read_csv(folder / "out" / "scores.csv", index_col="what")["value"]
+        return scores[scores.index == "least loss"].tolist()
 
     (least,) = proven("--policy", "optimal")
     problem = ps.build_problem(ps.load_study(folder / "trial.toml"))

@@ -10,7 +10,7 @@ from small_trials import ARMS, SPACE, make_trial
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.diagnostics import balance_of, imbalance_by_chance, propensities_of
 from policysim.trials.evidence import confounding_needed, e_value
-from policysim.trials.trial_drawings import propensities
+from policysim.trials.trial_report import propensities
 
 
 @pytest.fixture(scope="module")

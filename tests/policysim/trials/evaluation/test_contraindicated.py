@@ -85,7 +85,7 @@ def test_a_table_that_keeps_to_them_is_evaluated(evaluated, path, log, must_not)
     assert found["contraindicated"] == {"pill": int(must_not.sum())}
     p = np.where(log["action"] == "syrup", 0.5, 0.5 * ((log["action"] == "none") == must_not))
     assert found["estimate"]["value"] == pytest.approx((p / log["propensity"] * log["reward"]).mean(), rel=1e-12)
-    assert "for those who may get" in found["best_single_arm"]["arm"]
+    assert "for patients who may get" in found["best_single_arm"]["arm"]
 
 
 def test_the_screen_says_who_must_not_get_what(run, path, must_not):

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 from policysim.files.probability_table import read_probability_table
+from policysim.numbers import rounded, with_interval
 from policysim.progress import Progress
 from policysim.study.study_reader import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
-from policysim.trials.evaluation_question import EvaluationQuestion
+from policysim.trials.evaluate_log import evaluate_on
+from policysim.trials.evaluation_words import CONCLUSIONS
 from policysim.trials.outside_policy import table_policy
 
 STUDY = """\
@@ -62,27 +64,30 @@ def table(tmp_path):
     return path
 
 
-def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, logs, run):
-    code, out, err = run("evaluate", logs["uniform"].path, "--policy", "optimal", "--epsilon", "1", "--study", study)
+def test_each_line_of_the_screen_holds_its_numbers(study, logs, run, evaluated):
+    arguments = (logs["uniform"].path, "--policy", "randomized-response", "--epsilon", "1", "--study", study)
+    code, out, err = run("evaluate", *arguments)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 100
+    flat = " ".join(out.split())
+    document = evaluated(*arguments)[1]
+    estimate, difference = document["estimate"], document["best_single_arm"]
+    value = with_interval(estimate["value"], *estimate["interval"])
+    apart = with_interval(difference["value"], *difference["interval"], sign=True)
+    largest = rounded(estimate["largest_weight"])
     shown = [
-        "8,000 rows, all with an outcome; 8,000 are used.",
-        "Before any model",
-        "pill",
-        "Policy: optimal at ε = 1, on the records of small.",
-        "Outcome model: linear, from infected, fever, cough, smoker, age. Not used: patient, outcome_infected",
-        "Value (doubly robust)",
-        "effective sample size",
-        "Exact value",
-        "they agree",
-        "Minus one arm for all",
-        "The arm is the one that did best in the other folds; for most patients",
+        f"patients of {logs['uniform'].path} 8,000 rows, all with an outcome; 8,000 are used.",
+        "Policy randomized-response at ε = 1, on the records of small.",
+        f"Value {value} per patient, doubly robust.",
+        f"{document['exact']['errors_apart']:.2f} standard errors from the estimate: they agree.",
+        f"Minus one arm {apart}: {CONCLUSIONS[difference['verdict']]}. The arm is the one that did best in other "
+        f"patients; for most it is {difference['arm']}.",
+        f"effective sample size {estimate['ess']:,.0f} of 8,000 rows, largest weight {largest}.",
+        "linear, from infected, fever, cough, smoker, age. Not used: patient, outcome_infected",
+        *(f"{arm['arm']} {arm['rows']:,}" for arm in document["arms"]),
         "Private: the treated patient's record",
         "Not private: the log",
-        "Hidden by ε: the whole record",
     ]
-    flat = " ".join(out.split())
     places = [flat.index(" ".join(words.split())) for words in shown]
     assert places == sorted(places)
 
@@ -121,7 +126,7 @@ def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table,
 def test_progress_counts_the_folds(trial, table):
     study, target = load_study(trial()), table_policy(read_probability_table(table))
     expected, steps = [], []
-    EvaluationQuestion(study, target, "dr").answer(Progress(steps.append, expected.append))
+    evaluate_on(study, target, estimator="dr", progress=Progress(steps.append, expected.append))
     assert expected == [ESTIMATORS["dr"].folds] and steps == [1] * ESTIMATORS["dr"].folds
 
 
@@ -268,7 +273,7 @@ def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
     options = ("--policy", "uniform", "--study", study)
     code, out, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half")
     assert code == 4
-    assert "Value (half of IPS)" in out
+    assert "per patient, half of IPS." in out
     assert "It halves everything" in " ".join(out.split())
     assert "Outcome model" not in out
     _, whole, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "ips", "--json")

@@ -1,1 +1,0 @@
-"""Questions about days and trials, and their answers."""

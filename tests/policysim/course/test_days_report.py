@@ -1,0 +1,316 @@
+"""The report over days: facts by independent formulas, and words that are true of the tables."""
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import policysim as ps
+from policysim import numbers
+from policysim.course.days import compare_days, stated_total, ways
+from policysim.course.days_findings import ALL_ELSE, A, B, C, find, guess_rate, private_ways
+from policysim.course.days_report import report
+from policysim.course.days_words import words_of_days
+from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE
+
+STUDY = ps.load_study("covid")
+SCHEDULE, ONCE, TREE = "best-schedule", "plan-once", "plan-tree"
+# Value and deaths of a patient, and the share of the total that is spent.
+USUAL = {
+    SCHEDULE: (-1.0, 0.003, 0.0),
+    ONCE: (-0.6, 0.002, 1.0),
+    "exponential-fitted": (-0.9, 0.0028, 1.0),
+    "randomized-response": (-0.8, 0.0027, 1.0),
+    "best-fixed": (-1.2, 0.004, 0.0),
+    "greedy": (0.0, 0.001, math.inf),
+}
+# Who there is, and how many times as many of them die as of all.
+GROUPS = [("all", "all", 1.0, 1.0), ("covid_positive", "0", 0.9, 0.5), ("covid_positive", "1", 0.1, 5.5)]
+PAIRS = [(A, C), (B, A), (B, C)]
+
+
+def planted(*, totals=(1.0, 5.0), unbeatable=-0.4, deaths=True, **changes):
+    """What `compare_days` would return of policies that are worth this."""
+    numbers_of = {**USUAL, **{name.replace("_", "-"): each for name, each in changes.items()}}
+    numbers_of.setdefault(TREE, numbers_of[ONCE])
+    rows = [
+        (name, total, *group, value, died, spent * total if spent else 0.0)
+        for name, (value, died, spent) in numbers_of.items()
+        for total in totals
+        for group in GROUPS
+    ]
+    names = ["policy", "total_epsilon", "group", "level", "share", "times", "value", "died", "total_spent"]
+    table = pd.DataFrame(rows, columns=names)
+    if deaths:
+        table["expected_death"] = table["died"] * table["times"]
+    best = numbers_of["greedy"][0]
+    table = table.drop(columns=["times", "died"]).assign(
+        horizon=7,
+        composition="exact-losses",
+        epsilon=table["total_spent"],
+        epsilon_spent=table["total_spent"],
+        loss=best - table["value"],
+        benefit_kept=1 + (table["value"] - best) / 1.2,
+        hides=np.where(table["total_spent"] < math.inf, "course", "nothing"),
+        unbeatable=unbeatable,
+        most_kept=0.8,
+        most_kept_hides="first state",
+        most_kept_proof="rationals",
+    )
+    spent = [(total, "randomized-response", day, total / 7, "exact-losses") for total in totals for day in range(1, 8)]
+    return {
+        "comparison": table,
+        "courses": pd.DataFrame(
+            [(7, 1.0, 0, "a0 > a3", 0.3, 1.0)],
+            columns=["horizon", "total_epsilon", "class", "course", "least", "parts"],
+        ),
+        "published": pd.DataFrame(),
+        "schedule": pd.DataFrame([(0, day, "a3") for day in range(1, 8)], columns=["class", "day", "treatment"]),
+        "spent": pd.DataFrame(spent, columns=["total_epsilon", "policy", "day", "epsilon_spent", "composition"]),
+    }
+
+
+@pytest.fixture(scope="module")
+def compared(study):
+    """A small study over two days, within three totals and a delta: the comparison, and what was found."""
+    names = ("best-fixed", "randomized-response", "optimal", "exponential-fitted", "greedy")
+    tables = compare_days(replace(study, policies=names), horizon=2, totals=(0.5, 1.0, 6.0), delta=1e-3)
+    found = find(study, tables, delta=1e-3, named=["optimal-daily"])
+    table = numbers.written(tables["comparison"])
+    table = table[table["horizon"] == 2].set_index(["policy", "total_epsilon", "group", "level"]).sort_index()
+    return table, found
+
+
+def by_letter(findings, total):
+    options = findings.options
+    return options[(options["section"] == "option") & (options["epsilon"] == total)].set_index("option")
+
+
+def difference(findings, total, option, than):
+    table = findings.differences
+    rows = table[(table["epsilon"] == total) & (table["option"] == option) & (table["than"] == than)]
+    return rows.set_index("outcome")
+
+
+def test_each_option_has_the_numbers_of_its_policy(compared):
+    table, findings = compared
+    columns = ["value", "loss", "benefit_kept", "expected_death", "total_spent", "epsilon_spent"]
+    for row in findings.options.to_dict("records"):
+        numbers_of = table.loc[(row["policy"], row["epsilon"], "all", "all")]
+        assert [row[name] for name in columns] == [numbers_of[name] for name in columns]
+        delta = 0.0 if row["composition"] in ("exact-losses", "one-choice", "tree") else 1e-3
+        assert row["guess_rate"] == guess_rate(row["total_spent"], delta)
+        spent = row["total_spent"]
+        assert row["hides"] == ("nothing" if spent == math.inf else "up to ε" if spent > 0 else "everything")
+    letters = by_letter(findings, 6.0)
+    assert letters["policy"].drop(B).to_dict() == {A: SCHEDULE, C: "greedy", "D": "optimal-daily"}
+    for total in (0.5, 1.0, 6.0):
+        within = table.xs((total, "all", "all"), level=[1, 2, 3])
+        within = within[within["total_spent"] <= total]["value"]
+        # B is the best of all that keep within the total, and so never worth less than A, which spends nothing.
+        assert by_letter(findings, total).loc[B, "value"] >= within.max() - 1e-9
+        assert by_letter(findings, total).loc[A, "value"] == within[SCHEDULE]
+
+
+def test_differences_add_up_and_have_the_verdicts_of_their_signs(compared, study):
+    findings = compared[1]
+    weight = dict(study.utility.weights)["death"]
+    for total in (0.5, 1.0, 6.0):
+        letters = by_letter(findings, total)
+        parts = {pair: difference(findings, total, *pair)["value"] for pair in PAIRS}
+        for pair, part in parts.items():
+            one, other = (letters.loc[letter] for letter in pair)
+            assert part["death"] == pytest.approx(one["expected_death"] - other["expected_death"], abs=1e-15)
+            assert part[UTILITY] == pytest.approx(one["value"] - other["value"], abs=1e-15)
+            # What the outcomes weigh, and all else.
+            assert part[UTILITY] == pytest.approx(part[ALL_ELSE] - weight * part["death"], abs=1e-12)
+            verdicts = difference(findings, total, *pair)["verdict"]
+            for outcome, sign in ((UTILITY, 1), (ALL_ELSE, 1), ("death", -1)):
+                expected = BETTER if sign * part[outcome] > 1e-6 else WORSE if sign * part[outcome] < -1e-6 else EQUAL
+                assert verdicts[outcome] == expected
+        assert np.allclose(parts[B, A] + parts[A, C], parts[B, C], rtol=0, atol=1e-12)
+
+
+def test_bounds_are_what_every_mechanism_loses_at_least(compared):
+    table, findings = compared
+    bounds = findings.details.bounds.set_index("total_epsilon")["least_loss"]
+    for total in (0.5, 1.0, 6.0):
+        rows = table.xs((total, "all", "all"), level=[1, 2, 3])
+        expected = max(0.0, rows.loc["greedy", "value"] - rows["unbeatable"].iloc[0])
+        assert bounds[total] == pytest.approx(expected, abs=1e-12)
+        assert (rows.drop("greedy")["loss"] >= bounds[total] - 1e-12).all()
+
+
+def test_the_groups_that_are_harmed_are_all_of_those_and_in_order():
+    table = planted(plan_once=(-0.6, 0.0035, 1.0))
+    rows = find(STUDY, table).harmed
+    assert list(zip(rows["epsilon"], rows["group"], strict=True)) == [
+        (total, name) for total in (1.0, 5.0) for name in ("infected", "not infected")
+    ]
+    assert rows["value"].to_numpy() == pytest.approx([0.0005 * 5.5, 0.0005 * 0.5] * 2, abs=1e-9)
+    assert find(STUDY, planted()).harmed.empty
+    # Where nothing leads, it is utility that is lost: here of nobody.
+    assert find(STUDY, planted(deaths=False)).harmed.empty
+
+
+@pytest.mark.parametrize(("value", "died"), [(-0.9, 0.0035), (-0.95, 0.0031), (-0.99, 0.0020), (-0.5, 0.001)])
+def test_at_the_exchange_both_are_worth_the_same(value, died):
+    findings = find(STUDY, planted(plan_once=(value, died, 1.0)))
+    letters = by_letter(findings, 1.0)
+    equal_at = findings.details.exchange.set_index("total_epsilon").loc[1.0, "equal_at"]
+    worth = {
+        weight: letters["value"] + (STUDY.lead_weight - weight) * letters["expected_death"]
+        for weight in (0.0, 1e6, equal_at)
+    }
+    first, last = (np.sign(worth[weight][B] - worth[weight][A]) for weight in (0.0, 1e6))
+    assert math.isnan(equal_at) == (first == last)
+    if first != last:
+        assert worth[equal_at][A] == pytest.approx(worth[equal_at][B], abs=1e-9)
+
+
+def test_a_larger_total_may_do_what_a_smaller_one_allows():
+    table = planted(exponential_fitted=(-0.61, 0.0028, 1.0))["comparison"]
+    table.loc[(table["policy"] == ONCE) & (table["total_epsilon"] == 5), "value"] = -0.7
+    rows = ways(table).set_index(["total_epsilon", "way"])
+    by_way = {SCHEDULE: -1.0, ONCE: -0.6, TREE: -0.6, "day by day": -0.61}
+    # At 5 what one choice keeps with 1 of them.
+    assert rows["value"].to_dict() == {(total, way): value for total in (1.0, 5.0) for way, value in by_way.items()}
+    assert rows.loc[rows["best"], "policy"].tolist() == [ONCE, ONCE]
+    # greedy spends more than any total, and is no mechanism within it.
+    assert "greedy" not in set(rows["policy"])
+
+
+def test_of_equal_ways_the_plainest_is_the_best():
+    equal = ways(planted(exponential_fitted=(-0.6, 0.002, 1.0), plan_once=(-0.6 - 1e-12, 0.002, 1.0))["comparison"])
+    assert set(equal.query("best")["policy"]) == set(private_ways(equal).values()) == {ONCE}
+    better = ways(planted(exponential_fitted=(-0.5, 0.002, 1.0))["comparison"])
+    assert set(private_ways(better).values()) == {"exponential-fitted"}
+
+
+def test_the_answer_is_stated_at_the_epsilon_of_the_study_or_near_it():
+    assert stated_total((0.5, 1.0, 2.0), 1.0) == 1.0
+    assert stated_total((0.5, 2.0, 5.0), 4.0) == 5.0
+    assert stated_total((1.0, 2.0, math.inf), 9.0) == 2.0
+
+
+def test_courses_are_told_apart_by_the_most_that_total_variation_can_be():
+    """Of all pairs of distributions on two courses and the four of (ε, δ), by brute force."""
+    epsilon, delta = 0.7, 0.05
+    grid = np.linspace(0, 1, 401)
+    one, other = np.meshgrid(grid, grid)
+    bound = np.exp(epsilon)
+    allowed = (one <= bound * other + delta) & (other <= bound * one + delta)
+    allowed &= (1 - one <= bound * (1 - other) + delta) & (1 - other <= bound * (1 - one) + delta)
+    best = (1 + np.abs(one - other)[allowed].max()) / 2
+    assert guess_rate(epsilon, delta) - 2 / 400 <= best <= guess_rate(epsilon, delta) + 1e-12
+    assert guess_rate(epsilon, 0.0) == pytest.approx(1 / (1 + math.exp(-epsilon)))
+    assert guess_rate(math.inf, delta) == 1.0
+
+
+VALUES = st.tuples(st.floats(-2, 0), st.floats(0, 0.01), st.floats(0, 1))
+
+
+@given(
+    st.tuples(VALUES, VALUES, VALUES, VALUES, VALUES),
+    st.sampled_from([0.0, 0.3, 1.0, 5.0, 30.0, math.inf]),
+    st.booleans(),
+    st.sampled_from([(), ("randomized-response",)]),
+)
+@settings(max_examples=300, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_every_line_is_true_of_the_tables(worths, total, deaths, named):
+    names = (SCHEDULE, ONCE, TREE, "exponential-fitted", "randomized-response")
+    made = dict(zip((name.replace("-", "_") for name in names), worths, strict=True))
+    made["best_schedule"] = (*made["best_schedule"][:2], 0.0)
+    findings = find(
+        STUDY, planted(totals=(total,), deaths=deaths, unbeatable=math.nan if deaths else 0.0, **made), named=named
+    )
+    screen = words_of_days(findings, STUDY, total)
+    text = screen.text()
+    lines = {line.label: line for line in screen.lines}
+    assert len(text.splitlines()) <= 45 and max(map(len, text.splitlines())) <= 100
+    assert screen.text(brief=True).splitlines()[-1].strip() == text.split("\n\nTotal ε")[0].splitlines()[-1].strip()
+    verdicts = {pair: difference(findings, total, *pair)["verdict"] for pair in PAIRS}
+    of_b, count = difference(findings, total, B, A)["value"], findings.details.patients
+    # No option is called better whose verdict is not.
+    if "B is better than A" in text or screen.advice.startswith("Choose A if") or screen.advice.startswith("Choose B"):
+        rows = {second: first for line in screen.lines for first, second in line.rows}
+        assert verdicts[B, A][UTILITY] == BETTER or "this study" not in rows.get("B is better than A", "")
+    if verdicts[B, A][UTILITY] != BETTER:
+        assert screen.advice.startswith("Choose A: ")
+    for first, second in lines["Is that worth it?"].rows if "Is that worth it?" in lines else ():
+        if "this study" in first:
+            assert second.startswith(B) == (of_b[UTILITY] > 0)
+    # What is bought, and what it costs, in the sizes of the table.
+    for label, pair in (("Hiding everything", (A, C)), ("Leaking up to ε", (B, A))):
+        values = difference(findings, total, *pair)
+        for size, word in re.findall(r"([\d.,]+|≈ 0) (more|fewer) deaths", lines[label].text):
+            value = values.loc["death", "value"] * count
+            assert word == ("more" if value > 0 else "fewer")
+            assert size in {numbers.about(value), *(numbers.to_places(abs(value), places) for places in range(3))}
+        said = re.findall(r"units (gained|lost) in all", lines[label].text)
+        assert said in ([], ["gained" if values.loc[UTILITY, "value"] > 0 else "lost"])
+    harmed = findings.harmed
+    if "Who is harmed" in lines:
+        assert lines["Who is harmed"].text.startswith("No group") == harmed.empty
+    elif not harmed.empty:
+        assert verdicts[B, A][UTILITY] == EQUAL
+    spent = by_letter(findings, total).loc[B, "total_spent"]
+    assert (lines["What leaks"].text == "Nothing.") == (spent == 0)
+    # The rows of differences: what the counted outcomes weigh, and all else.
+    for pair in PAIRS:
+        values = difference(findings, total, *pair)["value"]
+        counted = -STUDY.lead_weight * values["death"] if deaths else 0.0
+        assert values[UTILITY] == pytest.approx(values[ALL_ELSE] + counted, abs=1e-6)
+
+
+def test_what_b_gives_to_everyone_is_said_to_hide_everything():
+    same = dict.fromkeys(("plan_once", "exponential_fitted", "randomized_response"), (-1.0, 0.003, 0.0))
+    text = " ".join(words_of_days(find(STUDY, planted(**same)), STUDY, 1.0).text().split())
+    assert "Choose A: within a total ε = 1" in text and "buys nothing: B is as good as A." in text
+    assert "at ε = 1 it gives everyone the same as A, and so hides everything" in text
+
+
+def test_the_words_name_the_days_on_which_a_daily_draw_spends():
+    daily = find(STUDY, planted(randomized_response=(-0.3, 0.002, 1.0)))
+    (line,) = [each for each in words_of_days(daily, STUDY, 1.0).lines if each.label == "How ε is spent"]
+    days = ", ".join(f"0.14 on day {day}" for day in range(1, 5))
+    assert line.text == f"{days} and less on 3 more; what the days spend adds up."
+
+
+def test_the_screen_of_the_ward_is_that_of_the_docs():
+    ward = report(ps.load_study("examples/ward/study.toml"), horizon=3, total_epsilons=[1, 5])
+    page = Path("docs/days.md").read_text(encoding="utf-8")
+    printed = page.split("--total-epsilon 1,5\n", 1)[1].split("```", 1)[0]
+    assert printed.rpartition(" Report: ")[0].split() == str(ward).split()
+    assert sorted(ward.screens) == [1.0, 5.0] and ward.screens[1.0] == ward.screen
+    assert list(ward.figures) == ["course", "published", "ways"]
+    assert all(each.title and each.caption and each.alternative for each in ward.drawings)
+
+
+def test_every_computed_number_of_a_screen_is_one_of_the_findings():
+    ward = report(ps.load_study("examples/ward/study.toml"), horizon=3, total_epsilons=[1, 5])
+    details, count = ward.findings.details, ward.findings.details.patients
+    tables = [*ward.findings.tables.values(), details.bounds, details.exchange, details.spent]
+    values = {float(value) for table in tables for value in table.select_dtypes("number").to_numpy().ravel()}
+    values |= {float(value) for value in details.odds.values()}
+    texts = set()
+    for value in (number for number in values if math.isfinite(number)):
+        texts |= {numbers.rounded(value), numbers.percent(value), numbers.percent_1(value), numbers.kept(value)}
+        texts |= {
+            numbers.about(value * count),
+            numbers.rounded_down(value * count, 4),
+            numbers.rounded_down(value * count, 3),
+        }
+        texts |= {numbers.to_places(abs(value) * count, places) for places in range(3)}
+    known = {token for text in texts for token in re.findall(r"\d[\d,.]*", text)}
+    # The days and the totals; the weights; 100,000 patients; a coin toss; how many of the model's numbers are assumed.
+    constants = {*"1235", "20", "100,000", "50", "0", "100", "21", "24", "9"}
+    for total, screen in ward.screens.items():
+        printed = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", screen.text())
+        assert set(printed) - known - constants == set(), total
