@@ -89,7 +89,7 @@ class Truth:
     def constant(self, letter):
         """Whether an option gives the same to all of a public class."""
         given = self.given[letter]
-        return all(np.ptp(given[records], axis=0).max() < SAME for records in self.classes)
+        return all(np.allclose(given[records], given[records[:1]], rtol=SAME, atol=0.0) for records in self.classes)
 
     def groups(self):
         """How much more of the lead, or less utility, patients of each group have by B than by A: name to three."""
@@ -136,7 +136,7 @@ def changes_hold(truth, text, option, than):
         if name != "costs" or title == "units of cost"
     }
     named = set()
-    for size, more, title in CHANGE.findall(text.partition("patients: ")[2]):
+    for size, more, title in CHANGE.findall(re.split(r"per [\d,]+(?: patients)?: ", text)[1]):
         outcome = titles[title.strip()]
         exact = truth.counts(outcome, option) - truth.counts(outcome, than)
         assert (exact > 0) == (more == "more"), (text, exact)
@@ -251,7 +251,7 @@ def inside(low, high, exactly):
 def verdict_holds(truth, words):
     gained, verdict = truth.gained(), truth.verdict()
     better = int((gained > truth.rounding).sum())
-    assert words[:1].lower() + words[1:]
+    words = re.sub(r"^Under .*? (?=B|the model|A is)", "", words)
     assert words.lower().startswith(
         {
             BETTER: "b is better than a",
@@ -267,9 +267,10 @@ def verdict_holds(truth, words):
 
 
 def harmed_holds(truth):
-    line = truth.lines["Who is harmed"]
-    text = line.text
-    if line.fixed and truth.epsilon != truth.case.epsilon:
+    text = truth.lines["Who is harmed"].text
+    if text.startswith("At ε = "):
+        # Checked there.
+        assert truth.epsilon != truth.case.epsilon
         return
     if truth.case.study is None or not truth.case.study.by:
         assert text.startswith("Not known")
@@ -286,7 +287,7 @@ def harmed_holds(truth):
             text
         )
     single = {name: share * value for name, (features, share, value) in groups.items() if features == 1}
-    assert single[found[0][0]] >= max(single.values()) - SAME or max(single.values()) <= 2e-6
+    assert single.get(found[0][0], 0.0) >= max(single.values()) - SAME or max(single.values()) <= 2e-6
     assert groups[found[-1][0]][2] >= max(value for _, _, value in groups.values()) - SAME
 
 
@@ -337,10 +338,15 @@ def advice_holds(truth):
     if text.startswith("Observers see a published list alone"):
         assert truth.case.study.seen == "publication"
         assert truth.value("C") > truth.value("A")
+<<<<<<< HEAD
     elif clauses := re.findall(r"([AB]) if .+? counts for (more than|less than|[\d.,]+ to) ([\d.,]+)", text):
         unit = next(
             name for name in truth.weights if name != truth.lead and title_of(truth, name) == truth.details.unit
         )
+=======
+    elif clauses := re.findall(r"([AB]) (?:\([^)]*\) )?if \w+(?: \w+){,4}? counts for (more than|less than|[\d.,]+ to) ([\d.,]*\d)", text):
+        unit = next(name for name in truth.weights if name != truth.lead and title_of(truth, name) == truth.details.unit)
+>>>>>>> props
         for letter, side, end in clauses:
             near = 1e-6 if "does not decide" in text else 0.06
             factors = {"more than": (1 + near, 2, 50), "less than": (1 - near, 0.5, 1e-3)}.get(side, ())
@@ -376,8 +382,8 @@ def screen_is_clean(truth):
     assert not re.search(r"\bnan\b|[−–-]0(?![.\d,])|\bNone\b|  \.|inf\b", full), full
     letters = {option.letter for option in truth.screen.options}
     for line in texts_of(truth.screen):
-        assert set(re.findall(r"(?:instead of|than|by|−|and|from) ([A-F])\b", line)) <= letters, line
-        assert set(re.findall(r"\b([B-F])\b", line)) <= letters, line
+        assert set(re.findall(r"(?:instead of|than|by|−|and|from) ([A-E])\b", line)) <= letters, line
+        assert set(re.findall(r"\b([B-E])\b", line)) <= letters, line
     assert not unknown_numbers(truth.screen, truth.findings, truth.labels)
 
 
@@ -398,6 +404,7 @@ CHECKS = (
 def test_every_line_is_true(chunk, subtests):
     for seed in range(chunk, STUDIES, CHUNKS):
         for epsilon in case(seed).found:
+            truth = Truth(case(seed), epsilon)
             for check in CHECKS:
                 with subtests.test(seed=seed, epsilon=epsilon, check=check.__name__):
-                    check(Truth(case(seed), epsilon))
+                    check(truth)
