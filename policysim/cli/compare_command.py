@@ -143,7 +143,7 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from dataclasses import replace
 
     from policies.optimal.optimum import catalogue_name
-    from policysim.study.declared import ModelledStudy
+    from policysim.study.declared import ModelledStudy, ScenarioStudy
 
     refuse_other_kinds(study, chosen)
     kind, policies = kind_of(study, chosen), chosen.policy
@@ -159,6 +159,10 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
         study = study.with_choices(
             by=chosen.by, adjacency=chosen.adjacency, sensitive=chosen.sensitive, seed=chosen.seed
         )
+        if isinstance(study, ScenarioStudy) and kind_of(study, chosen) == DAYS:
+            from policysim.course.treatment_course import public_over_days
+
+            public_over_days(study)
     bounds = chosen_bounds(chosen, study)
     return replace(study, at_most=bounds) if bounds and isinstance(study, ModelledStudy) else study
 
