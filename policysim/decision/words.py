@@ -41,6 +41,8 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
+# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
+MOST_WITH_TRACE = 4
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -57,15 +59,17 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
+    options, trace = _introduced(findings), tuple(_trace(findings))
+    crowded = len(options) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
-        options=_introduced(findings),
+        options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *_trace(findings)),
-        notes=tuple(_notes(findings)),
-        behind=tuple(tables_behind(findings, labels)),
+        tables=(_numbers(findings), *(() if crowded else trace)),
+        notes=tuple(_notes(findings, seen)),
+        behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
 
@@ -130,8 +134,9 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much loses less utility" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
-        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too"
+        alike = "patients who are alike in what is public" if " or " in details.same else "everyone"
+        given = "everyone the same as A" if details.same_as_a else f"{alike} the same ({details.same})"
+        return f"at ε = {epsilon} it gives {given}, and hides everything, too"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
@@ -259,7 +264,7 @@ def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
         return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
     where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
     words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+    return f"{words[str(row['verdict'])]}, as stated (no other versions){where}"
 
 
 def verdict_in_versions(verdict: str, better: int, versions: int) -> str:

@@ -140,7 +140,10 @@ def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, tmp_pat
         ),
         ("--estimate --simulate 0", "--simulate does not go with --estimate"),
         ("--column sex --epsilon 1 --out o.csv --simulate 1 --ledger l.sqlite", "--ledger does not go with --simulate"),
-        ("--column sex --epsilon 1 --out o.csv --seed 1", "--seed does not go with a release, which cannot be drawn again"),
+        (
+            "--column sex --epsilon 1 --out o.csv --seed 1",
+            "--seed does not go with a release, which cannot be drawn again",
+        ),
         ("--column sex --epsilon 1 --out o.csv --simulate 1", "o.csv: must end in .simulated.csv"),
         ("--column sex --epsilon 1 --out o.simulated.csv", "o.simulated.csv: is a release's, and must not end in"),
         (
