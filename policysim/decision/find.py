@@ -37,7 +37,8 @@ from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
 from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_row, unused
 
-LETTERS = "ABCDEF"
+# A screen has room for the columns of so many options.
+LETTERS = "ABCDE"
 # What all patients get and lose under each option, by its letter.
 Letters: TypeAlias = Mapping[str, Mapping[str, Any]]
 # What is counted of 100 patients where nothing is counted but utility.
@@ -84,8 +85,10 @@ class DecisionDetails:
         The titles of what that row sums.
     hiding, leaking : tuple of str
         The letters of the two pairs: what hides everything and C; B and A.
+    pairs : tuple of pairs of letters
+        Whose differences are columns of the table.
     changes : DataFrame
-        option, than, outcome, title, value (among `patients`), part (of the gain or of the loss): what sentences name.
+        option, than, outcome, title, value (among `patients`): what sentences name.
     lead_weight : float
         What one of the leading outcome weighs; NaN where none leads.
     unit, unit_weight : str, float
@@ -117,6 +120,8 @@ class DecisionDetails:
         Whether B loses no more than the least that any private draw can lose.
     same : str
         What B gives everyone, if it gives everyone the same; "" where it does not.
+    unlettered : tuple of str
+        The policies that were asked for by name, and found no room for a letter.
     judged_by : str
         Whose utility it is: of the weights of the study, or as given.
     same_as_a : bool
@@ -141,6 +146,7 @@ class DecisionDetails:
     rest: tuple[str, ...]
     hiding: tuple[str, str]
     leaking: tuple[str, str]
+    pairs: tuple[tuple[str, str], ...]
     changes: pd.DataFrame
     lead_weight: float
     unit: str
@@ -160,6 +166,7 @@ class DecisionDetails:
     list_true: float
     at_limit: bool
     same: str
+    unlettered: tuple[str, ...]
     judged_by: str
     same_as_a: bool
     groups_compared: bool
@@ -194,7 +201,7 @@ def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findin
 
 
 def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
-    """The options that get letters, at most six: the last that were asked for by name find no room first."""
+    """The options that get letters, as many as find room: the last that were asked for by name find no room first."""
     compared = {name for name, _ in evidence.rows}
     letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
@@ -278,7 +285,7 @@ def _pairs(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> l
     of_a, of_b = (evidence.rows[option.policy, epsilon] for option in letters[:2])
     other = abs(of_a["value"] - of_b["value"]) > ROUNDING * abs(of_a["value"])
     hiding = "B" if of_b["epsilon_spent"] < NEGLIGIBLE and other else "A"
-    first = [(hiding, "C"), ("B", "A"), ("B", "C"), ("A", "C")]
+    first = [(hiding, "C"), ("B", "A"), ("A", "C"), ("B", "C")]
     return list(dict.fromkeys([*first, *((option.letter, "A") for option in letters[3:])]))
 
 
@@ -360,12 +367,10 @@ def harmed_table(evidence: Evidence) -> pd.DataFrame:
         for group, level, within, inner in worse[["group", "level", "within", "within_level"]].to_numpy()
     ]
     pair = {"epsilon": evidence.epsilon, "option": "B", "than": "A"}
-    whole = worse["within"].eq(ALL)
-    table = pd.DataFrame({**pair, "group": names, "whole": whole, "share": worse["share"], "value": worse["value"]})
-    # First the group of one feature that bears most of the harm.
-    most = (table["share"] * table["value"]).where(table["whole"])
-    order = table.assign(first=most.eq(most.max())).sort_values("first", ascending=False, kind="stable")
-    return order.drop(columns="first").reset_index(drop=True)
+    table = pd.DataFrame({**pair, "group": names, "share": worse["share"], "value": worse["value"]})
+    # First the group of one feature that is hit hardest, as it stands for more patients than its subgroups.
+    order = table.assign(whole=worse["within"].eq(ALL)).sort_values("whole", ascending=False, kind="stable")
+    return order.reset_index(drop=True)
 
 
 def _span(problem: DecisionProblem, policy: Policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
@@ -401,8 +406,11 @@ def _details(
     now = {option.letter: evidence.rows[option.policy, epsilon] for option in letters}
     rates = [row[f"expected_{name}"] for row in now.values() for name in evidence.outcomes]
     count = population(rates) if rates else HUNDRED
-    changes = named_changes(evidence, now, pairs[:2], count)
-    rows, rest = printed_rows(evidence, now, pairs[:2], changes, count)
+    # Where B hides everything, too, hiding everything costs A against C as well.
+    printed = pairs[:2] if pairs[0] == ("A", "C") else [pairs[0], ("A", "C"), pairs[1]]
+    named = named_outcomes(evidence, now, printed)
+    rows, rest = printed_rows(evidence, now, printed, named, count)
+    changes = named_changes(evidence, rows, named, printed)
     unit = unit_of_exchange(evidence, changes, pairs[1])
     unit_weight = math.nan if unit is None else weights[unit]
     versions = evidence.versions if epsilon == evidence.epsilon else None
@@ -417,6 +425,7 @@ def _details(
         rows=rows,
         rest=rest,
         hiding=pairs[0],
+        pairs=tuple(printed),
         leaking=pairs[1],
         changes=changes,
         lead_weight=weights.get(labels.lead or "", math.nan),
@@ -437,6 +446,7 @@ def _details(
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
+        unlettered=tuple(name for name in evidence.named if name not in {option.policy for option in letters}),
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
@@ -503,40 +513,51 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
 
 
-def named_changes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
-    """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
+def named_outcomes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """The outcomes that sentences name: what leads, and each that makes a tenth of a gain or of a loss of some pair.
 
-    A tenth of what is gained, or of what is lost, by the weights; of a problem alone, by the numbers themselves.
+    By the weights; of a problem alone, by the numbers themselves.
     """
     weights, outcomes = evidence.weights, evidence.outcomes
-    rows = []
+    parts = dict.fromkeys(outcomes, 0.0)
     for option, than in pairs:
-        columns = {name: f"expected_{name}" for name in outcomes}
-        moved = {name: float(now[option][column] - now[than][column]) for name, column in columns.items()}
+        moved = {name: float(now[option][f"expected_{name}"] - now[than][f"expected_{name}"]) for name in outcomes}
         worth = {name: value * weights.get(name, 0.0 if weights else 1.0) for name, value in moved.items()}
         lost, gained = (sum(max(sign * value, 0.0) for value in worth.values()) for sign in (1, -1))
-        for name, value in moved.items():
+        for name, value in worth.items():
             whole = lost if value > 0 else gained
-            part = abs(worth[name]) / whole if whole > 0 else 0.0
-            matters = part >= LEAST_PART and abs(worth[name]) >= LEAST_OF_LARGER * max(lost, gained)
-            if abs(value) > LEAST_MOVED and (matters or name == evidence.labels.lead):
-                rows.append((option, than, name, _title(evidence, name), value * count, part, abs(worth[name])))
-    table = pd.DataFrame(rows, columns=["option", "than", "outcome", "title", "value", "part", "worth"])
-    return table.sort_values("worth", ascending=False, kind="stable").drop(columns="worth").reset_index(drop=True)
+            if abs(value) >= LEAST_OF_LARGER * max(lost, gained) > 0 and abs(value) >= LEAST_PART * whole:
+                parts[name] = max(parts[name], abs(value))
+    named = sorted((name for name in outcomes if parts[name] > 0), key=lambda name: -parts[name])
+    lead = [name for name in outcomes if name == evidence.lead and _differs(now, f"expected_{name}")]
+    return list(dict.fromkeys([*lead, *named]))[:MOST_ROWS]
+
+
+def named_changes(
+    evidence: Evidence, rows: pd.DataFrame, named: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> pd.DataFrame:
+    """What changes by one option instead of another in the outcomes that are named, as the table prints it."""
+    changes: list[tuple[Any, ...]] = [
+        (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
+        for option, than in pairs
+        for row in rows.to_dict("records")
+        if row["outcome"] in named
+    ]
+    table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
+    table = table[table["value"] != 0]
+    worth = table["value"].abs() * table["outcome"].map(evidence.weights).fillna(1.0)
+    return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
 
 
 def printed_rows(
-    evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
+    evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], named: Sequence[str], count: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of the table as printed, and what its row `REST` sums.
 
     Numbers are rounded first and subtracted then: a reader who subtracts printed numbers gets the printed difference.
     """
     weights, outcomes = evidence.weights, evidence.outcomes
-    named = list(dict.fromkeys(changes["outcome"]))
-    lead = [name for name in outcomes if name == evidence.labels.lead]
-    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[:MOST_ROWS]
-    shown += [COSTS] if COSTS in named else []
+    shown = [*(name for name in named if name != COSTS), *(name for name in named if name == COSTS)]
     rows: list[dict[str, Any]] = [
         {"outcome": name, "title": _title(evidence, name), "weight": weights.get(name, math.nan)}
         | rounded_numbers(now, f"expected_{name}", pairs, count)

@@ -114,5 +114,13 @@ def _table(details: DecisionDetails, letters: list[str]) -> dict[str, Any]:
         kind = kinds.get(str(row["outcome"]), "count")
         weight = None if math.isnan(row["weight"]) else float(row["weight"])
         values = [] if kind == "rest" else [float(row[letter]) for letter in letters]
-        rows.append([row_title(row, details), int(row["decimals"]), weight, kind, values])
+        rows.append(
+            [
+                row_title({str(key): value for key, value in row.items()}, details),
+                int(row["decimals"]),
+                weight,
+                kind,
+                values,
+            ]
+        )
     return {"head": f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "rows": rows}

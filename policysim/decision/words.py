@@ -8,6 +8,7 @@ from typing import Any
 
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
+from policies.reference import BestFixed
 from policysim.decision.behind import tables_behind
 from policysim.decision.find import REST, DecisionDetails
 from policysim.numbers import (
@@ -40,6 +41,8 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
+# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
+MOST_WITH_TRACE = 4
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -56,24 +59,31 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
+    options, trace = _introduced(findings), tuple(_trace(findings))
+    crowded = len(options) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
-        options=_introduced(findings),
+        options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *_trace(findings)),
-        notes=tuple(_notes(findings)),
-        behind=tuple(tables_behind(findings, labels)),
+        tables=(_numbers(findings), *(() if crowded else trace)),
+        notes=tuple(_notes(findings, seen)),
+        behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
 
 
 def _about(labels: Labels) -> tuple[str, ...]:
     """What kind of model this is, what is secret, who observes, and what the treatments are."""
-    treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
+    named = labels.actions.items()
+    treatments = "; ".join(title if name in title else f"{title} ({name})" for name, title in named)
     secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
-    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."]))
+<<<<<<< HEAD
+    return (" ".join(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."])),)
+=======
+    return tuple(filter(None, [labels.disclaimer, f"{secret} Treatments, chosen by the clinic: {treatments}."]))
+>>>>>>> props
 
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -116,6 +126,8 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
         hidden = "hides nothing" if row["hides"] == "nothing" else "it is the same for everyone, and hides everything"
         best = f"best under {findings.details.judged_by}; {hidden}"
         hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
+        if row["policy"] == BestFixed.name:
+            hides = f"the best single treatment under {findings.details.judged_by}; hides everything"
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
 
@@ -124,15 +136,21 @@ def _hides_best(findings: Findings) -> str:
     """What B hides, how it is drawn, and whether any draw does better."""
     details: DecisionDetails = findings.details
     now, epsilon = lettered_now(findings), plain(details.epsilon)
-    best = "; no draw that hides as much does better" if details.at_limit else ""
+    best = "; no draw that hides as much loses less utility" if details.at_limit else ""
     if details.same:
+<<<<<<< HEAD
         given = "the same as A" if details.same_as_a else f"the same ({details.same})"
-        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
+        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too"
+=======
+        alike = "patients who are alike in what is public" if " or " in details.same else "everyone"
+        given = "everyone the same as A" if details.same_as_a else f"{alike} the same ({details.same})"
+        return f"at ε = {epsilon} it gives {given}, and hides everything, too{best}"
+>>>>>>> props
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
-        f"drawn at random, with odds that the record sets; hides it up to ε = {epsilon}: a treatment changes the odds "
-        f"of any fact at most by a factor of {rounded(details.odds)}{best}"
+        f"drawn at random, with chances that depend on the record; hides it up to ε = {epsilon}: a treatment changes "
+        f"the odds of any fact by at most a factor of {rounded(details.odds)}{best}"
     )
 
 
@@ -182,7 +200,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
     if details.same and not details.same_as_a:
-        both = "Both hide everything: privacy does not decide between them, the weights do."
+        both = "Both hide everything: the weights decide, not privacy."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
@@ -255,7 +273,7 @@ def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
         return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
     where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
     words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+    return f"{words[str(row['verdict'])]}, as stated (no other versions){where}"
 
 
 def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
@@ -283,15 +301,15 @@ def _how_sure(details: DecisionDetails) -> str:
     """How the versions of the model were made, and what other spreads give."""
     drawn = details.drawn
     if "together" in drawn:
-        return f"The versions come with the model: {plain(drawn['together'])} numbers vary together."
+        return f"The versions come with the model: in each, its {plain(drawn['together'])} numbers have other values."
     ways = []
     if drawn.get("stated"):
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(f"{numbers} vary by a spread of {plain(details.spread)} that nobody stated")
+        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread, {plain(details.spread)}")
     wider = [
-        f"in {plain(row['better_in'])} versions at {WIDER[int(row['times'])]}{_unsure(row, details)}"
+        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
     beside = f" B is better {', '.join(wider)}." if wider else ""
@@ -301,11 +319,11 @@ def _how_sure(details: DecisionDetails) -> str:
 def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
     """Whether so many versions no longer show that B is better."""
     better = float(row["better_in"]) / details.versions
-    return " (too few to show it)" if verdict_of_versions(better) == NOT_SHOWN else ""
+    return " (not shown)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:
-    """Who does worse by B instead of A: the group that bears most of it, and the subgroup that is hit hardest."""
+    """Who does worse by B instead of A: the group that is hit hardest, and a part of a group that is hit harder."""
     details: DecisionDetails = findings.details
     table = findings.harmed
     measure = f"more {labels.lead_title}" if labels.lead else "more utility lost"
@@ -317,12 +335,12 @@ def _harmed(findings: Findings, labels: Labels) -> str:
         return f"{when}No group, of those that are compared, has {measure} by B than by A."
     rows = table.to_dict("records")
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
-    of_first, of_hardest = (f"{about(row['value'] * details.patients)} {measure}" for row in (first, hardest))
+    more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    words = f"{when}By B instead of A “{first['group']}” ({share(first['share'])} of patients): {of_first} {per}"
-    if hardest is first:
-        return f"{words}."
-    return f"{words}. Hardest hit: “{hardest['group']}” ({share(hardest['share'])}), {of_hardest}."
+    whom = f"the group “{first['group']}” ({share(first['share'])})"
+    beside = "" if hardest is first else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
+    words = f"{when}By B instead of A {whom} has {more} {measure} {per}"
+    return f"{words}{beside}."
 
 
 def _beliefs(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -338,19 +356,19 @@ def _leaks(findings: Findings) -> str:
         return "Nothing: a treatment from A or B says nothing about the secret."
     if not (beliefs := _beliefs(findings)):
         apart = right(lettered_now(findings)["B"]["guess_rate"])
-        return f"By a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+        return f"By B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
     row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
-    before, after = span(row["before"], row["before"], places), span(row["low"], row["high"], places)
-    return f"By a treatment from B the belief “{row['belief']}”{among} moves from {before} % to {after} %."
+    before, low, high = (span(row[name], row[name], places) for name in ("before", "low", "high"))
+    return f"By B an observer's belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
 
 
 def _numbers(findings: Findings) -> Grid:
     """The options as columns, what is counted as rows, and the differences, which add up to the utility."""
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
-    letters, pairs = list(now), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
+    letters, pairs = list(now), [f"{option} − {than}" for option, than in details.pairs]
     shown = [row for row in _printed(details).values() if row["outcome"] != REST or any(row[pair] for pair in pairs)]
     rows = [_counted(row, letters, pairs, details) for row in shown]
     # A head that does not break.
@@ -378,7 +396,11 @@ def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
     """What a row of `details.rows` is called in the table."""
     if row["outcome"] == REST:
         more = len(details.rest) - 1
-        summed = f"All else ({details.rest[0]}{f' and {more} more' if more else ''})" if details.rest else "Rounding"
+        summed = (
+            f"All else ({details.rest[0]}{f' and {more} more' if more else ''})"
+            if details.rest
+            else "All else (rounding)"
+        )
         return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
         return f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
@@ -403,19 +425,41 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
+<<<<<<< HEAD
 def _notes(findings: Findings) -> Iterator[str]:
-    """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
+    """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
-    again = "A second treatment of a patient leaks again, up to ε."
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
         yield _why_textbook(details)
-    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
-        yield (
-            "If only a list is published, and nobody sees the treatment: give C, and replace entries at random (at "
-            f"ε = {plain(details.list_epsilon)}, {percent(details.list_true)} are true). {again}"
-        )
-    else:
+    other = (
+        "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
+        f"(at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} stay true)."
+    )
+    published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
+    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
+    yield from filter(None, [" ".join(filter(None, [other if published else "", again]))])
+=======
+def _notes(findings: Findings, seen: str) -> Iterator[str]:
+    """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
+    details: DecisionDetails = findings.details
+    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
+    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
+        yield _why_textbook(details)
+    true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)}"
+    hides = math.isnan(details.list_true) or lettered_now(findings)["C"]["hides"] != "nothing"
+    if hides and again:
         yield again
+    elif not hides and seen == "publication":
+        yield f"{capital(true)} of the treatments in the list stay true. {again}"
+    elif not hides:
+        yield (
+            "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
+            f"random ({true} stay true). {again}"
+        )
+    if details.unlettered:
+        yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
+>>>>>>> props
 
 
 def _why_textbook(details: DecisionDetails) -> str:
@@ -423,12 +467,12 @@ def _why_textbook(details: DecisionDetails) -> str:
     why = details.textbook
     assert why is not None
     beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
-    beats = beats if why.beats_from > 0 else "it is better than A"
+    beats = beats if why.beats_from > 0 else "it is better than A at every ε"
     beats = "it is never better than A" if math.isinf(why.beats_from) else beats
-    keeps = f", and keeps {percent(KEEP)} of what C gains over A from ε = {decimal(why.keeps_from)} on"
+    keeps = f", with {percent(KEEP)} of C's gain from ε = {decimal(why.keeps_from)}"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
-        "The textbook's exponential mechanism starts from equal odds, with noise for the two records that differ most "
-        f"(Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients the treatments differ by "
-        f"at most {rounded(why.median_difference)}: {beats}{keeps}."
+        "The textbook's exponential mechanism starts from equal odds of all treatments, and is as random as its most "
+        f"extreme pair of records needs (Δ = {rounded_up(why.sensitivity, 3)} in utility; for half of the patients "
+        f"treatments differ by at most {rounded(why.median_difference)}): {beats}{keeps}."
     )
