@@ -79,11 +79,7 @@ def _about(labels: Labels) -> tuple[str, ...]:
     named = labels.actions.items()
     treatments = "; ".join(title if name in title else f"{title} ({name})" for name, title in named)
     secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
-<<<<<<< HEAD
     return (" ".join(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."])),)
-=======
-    return tuple(filter(None, [labels.disclaimer, f"{secret} Treatments, chosen by the clinic: {treatments}."]))
->>>>>>> props
 
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -138,14 +134,9 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much loses less utility" if details.at_limit else ""
     if details.same:
-<<<<<<< HEAD
-        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
-        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too"
-=======
         alike = "patients who are alike in what is public" if " or " in details.same else "everyone"
         given = "everyone the same as A" if details.same_as_a else f"{alike} the same ({details.same})"
-        return f"at ε = {epsilon} it gives {given}, and hides everything, too{best}"
->>>>>>> props
+        return f"at ε = {epsilon} it gives {given}, and hides everything, too"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
@@ -425,7 +416,6 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
-<<<<<<< HEAD
 def _notes(findings: Findings) -> Iterator[str]:
     """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
@@ -438,28 +428,6 @@ def _notes(findings: Findings) -> Iterator[str]:
     published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
     again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
     yield from filter(None, [" ".join(filter(None, [other if published else "", again]))])
-=======
-def _notes(findings: Findings, seen: str) -> Iterator[str]:
-    """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
-    details: DecisionDetails = findings.details
-    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
-    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
-    if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
-        yield _why_textbook(details)
-    true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)}"
-    hides = math.isnan(details.list_true) or lettered_now(findings)["C"]["hides"] != "nothing"
-    if hides and again:
-        yield again
-    elif not hides and seen == "publication":
-        yield f"{capital(true)} of the treatments in the list stay true. {again}"
-    elif not hides:
-        yield (
-            "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
-            f"random ({true} stay true). {again}"
-        )
-    if details.unlettered:
-        yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
->>>>>>> props
 
 
 def _why_textbook(details: DecisionDetails) -> str:

@@ -338,15 +338,12 @@ def advice_holds(truth):
     if text.startswith("Observers see a published list alone"):
         assert truth.case.study.seen == "publication"
         assert truth.value("C") > truth.value("A")
-<<<<<<< HEAD
-    elif clauses := re.findall(r"([AB]) if .+? counts for (more than|less than|[\d.,]+ to) ([\d.,]+)", text):
+    elif clauses := re.findall(
+        r"([AB]) (?:\([^)]*\) )?if \w+(?: \w+){,4}? counts for (more than|less than|[\d.,]+ to) ([\d.,]*\d)", text
+    ):
         unit = next(
             name for name in truth.weights if name != truth.lead and title_of(truth, name) == truth.details.unit
         )
-=======
-    elif clauses := re.findall(r"([AB]) (?:\([^)]*\) )?if \w+(?: \w+){,4}? counts for (more than|less than|[\d.,]+ to) ([\d.,]*\d)", text):
-        unit = next(name for name in truth.weights if name != truth.lead and title_of(truth, name) == truth.details.unit)
->>>>>>> props
         for letter, side, end in clauses:
             near = 1e-6 if "does not decide" in text else 0.06
             factors = {"more than": (1 + near, 2, 50), "less than": (1 - near, 0.5, 1e-3)}.get(side, ())
