@@ -359,7 +359,7 @@ def planned(
     whole : {"plan-once", "plan-tree"}, optional
         What spends one epsilon on the whole course in place of a choice each day.
     progress : Progress, optional
-        Told of the days that were planned.
+        Reports the planned days.
     """
     if horizon == 1:
         problem = build_problem(study)
