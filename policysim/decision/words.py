@@ -68,7 +68,7 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
         options=options,
         lines=tuple(_lines(findings, labels)),
         tables=(_numbers(findings), *(() if crowded else trace)),
-        notes=tuple(_notes(findings, seen)),
+        notes=tuple(filter(None, _notes(findings, seen))),
         behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
@@ -329,7 +329,7 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
     whom = f"the group “{first['group']}” ({share(first['share'])} of patients)"
-    beside = "" if hardest is first else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
+    beside = "" if most == more else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
     words = f"{when}By B instead of A {whom} has {more} {measure} {per}"
     return f"{words}{beside}."
 
@@ -424,12 +424,12 @@ def _notes(findings: Findings, seen: str) -> Iterator[str]:
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
     true = f"at ε = {plain(details.list_epsilon)}, {percent(details.list_true)}"
-    hides = math.isnan(details.list_true) or lettered_now(findings)["C"]["hides"] != "nothing"
-    if hides and again:
+    pointless = math.isnan(details.list_true) or lettered_now(findings)["C"]["hides"] != "nothing"
+    if crowded or pointless:
         yield again
-    elif not hides and seen == "publication":
+    elif seen == "publication":
         yield f"{capital(true)} of the treatments in the list stay true. {again}"
-    elif not hides:
+    else:
         yield (
             "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
             f"random ({true} stay true). {again}"

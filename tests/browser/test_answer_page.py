@@ -5,9 +5,9 @@ import re
 from itertools import pairwise
 
 import pytest
+from policysim.study.cells import Cells
 
 from policysim.numbers import plain
-from policysim.study.cells import Cells
 
 EPSILONS = [0.0, 0.5, 1.0, 4.0]  # those of the report
 

@@ -30,6 +30,7 @@ from hostile_files import (
 )
 from hypothesis import event, given
 from hypothesis import strategies as st
+from policysim.output.manifest import KEYS, read_manifest, read_options
 
 import envs
 import policysim as ps
@@ -38,7 +39,6 @@ from envs.treatment_response import treatment_costs
 from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.logs.load_log import load_log
-from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.release.counts_file import read_counts
 from policysim.release.privatize import private_document, private_screen, read_private
 from policysim.release.privatize_source import levels_in, open_source

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from policysim.output.deliver import LIBRARIES, what_it_says
+from policysim.question.answer import Answer
 
 import policysim as ps
 from policysim.errors import EXTRAS, MissingExtraError, optional
-from policysim.output.deliver import LIBRARIES, what_it_says
-from policysim.question.answer import Answer
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 from drawings import draw_only
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
+from policysim.question.answer import Answer
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-from policysim.decision.decision_question import DecisionQuestion
-from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.progress import SILENT
-from policysim.question.answer import Answer
 from policysim.study.declared import ScenarioStudy
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from policysim.output.screen import screen
+from policysim.question.answer import Answer
 
 import policysim as ps
 from envs import record_space
 from policysim.decision import redraws
-from policysim.output.screen import screen
-from policysim.question.answer import Answer
 from policysim.trials import trial_columns
 
 ROOT = Path(__file__).parents[2]

@@ -77,16 +77,32 @@ def evidence():
 
 @pytest.mark.parametrize(
     ("better", "equal", "verdict"),
-    [(20, 0, BETTER), (18, 0, BETTER), (17, 0, NOT_SHOWN), (3, 0, NOT_SHOWN), (2, 0, WORSE), (0, 18, EQUAL), (0, 1, WORSE)],
+    [
+        (20, 0, BETTER),
+        (18, 0, BETTER),
+        (17, 0, NOT_SHOWN),
+        (3, 0, NOT_SHOWN),
+        (2, 0, WORSE),
+        (0, 18, EQUAL),
+        (0, 1, WORSE),
+    ],
 )
 def test_the_verdict_is_that_of_the_versions(evidence, better, equal, verdict):
     """Whatever the stated numbers say: B is better in so many versions of 20, and as good in so many."""
     rows = [
-        (draw, name, float(name == "exponential-fitted") * (draw < better) - (draw >= better + equal and name == "exponential-fitted"), 0.1)
+        (
+            draw,
+            name,
+            float(name == "exponential-fitted") * (draw < better)
+            - (draw >= better + equal and name == "exponential-fitted"),
+            0.1,
+        )
         for draw in range(20)
         for name in dict.fromkeys(evidence.tables["comparison"]["policy"])
     ]
-    drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_death"]).assign(expected_pain=0.1, lead_weight=0.0)
+    drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_death"]).assign(
+        expected_pain=0.1, lead_weight=0.0
+    )
     (findings,) = find(replace(evidence, versions=Redrawn(drawn, {"together": 3}))).values()
     row = difference(findings, "B", "A")
     assert (row["verdict"], row["better_in"]) == (verdict, better)
@@ -100,10 +116,10 @@ def test_the_verdict_is_that_of_the_versions(evidence, better, equal, verdict):
 def test_rare_events_are_counted_among_patients_written_out():
     """Two of ten million patients die with one treatment, and three with the other."""
     deaths = np.tile([2e-7, 3e-7, 3e-7], (12, 1))
-    made = report(own(utilities=-deaths, outcomes={"death": deaths}, lead="death"), epsilons=[1.0])
+    made = report(own(outcomes={"death": deaths}, lead="death"), epsilons=[1.0])
     assert made.findings.details.patients == 10_000_000
     rows = made.findings.details.rows.set_index("outcome")
-    assert (rows.loc["death", "A"], rows.loc["death", "C"]) == (2, 2)
+    assert rows.loc["death", "A"] == 2 < rows.loc["death", "C"] < 3
 
 
 def test_an_epsilon_that_has_too_many_digits_is_rounded_up_first():
@@ -136,9 +152,11 @@ def test_the_floors_of_a_report_are_those_between_which_all_odds_lie():
 
 def test_the_errors_of_a_list_are_those_of_as_many_patients_as_the_study_says():
     """Of values as the square root of the patients; of a table of counts not at all."""
-    few = case(3)
+    few = case(6)
     many = replace(few, study=replace(few.study, published_patients=40_000))
-    errors = [each.evidence.tables["publishing"].set_index(["epsilon", "way"])["error_of_a_count"] for each in (few, many)]
+    errors = [
+        each.evidence.tables["publishing"].set_index(["epsilon", "way"])["error_of_a_count"] for each in (few, many)
+    ]
     ratios = (errors[1] / errors[0]).dropna().groupby("way").first()
     assert ratios["noisy values"] == pytest.approx(2)
     assert ratios["noisy table"] == pytest.approx(1)

@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawings import draw_only
-from policysim.decision.decision_answer import answer_tables
-from policysim.decision.results import Asked, results
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -18,8 +16,7 @@ from policysim.decision.choose import Wish, choose
 from policysim.decision.choose_findings import find
 from policysim.decision.choose_words import screen_of
 from policysim.decision.demands import UnreachableError
-from policysim.output.screen import screen
-from policysim.study.certainty import safest_option
+from policysim.decision.report import report
 from policysim.study.labels import Labels
 
 UTILITIES = [[0.0, -0.1, -0.3], [-1.0, -0.4, -0.2], [0.0, -0.2, -0.5], [-2.0, -1.5, -0.5]]
@@ -71,8 +68,7 @@ def problem_led_by(name):
 
 
 def compared(problem):
-    asked = Asked(tuple(map(ps.make_policy, POLICIES)), 1.0, (0.5, 1.0, 2.0))
-    return answer_tables(results(problem, Labels.of(problem), asked))
+    return report(problem, policies=POLICIES, epsilons=(0.5, 1.0, 2.0)).screen.text(full=True)
 
 
 def chosen(problem):
@@ -81,24 +77,22 @@ def chosen(problem):
     return screen_of(findings, Labels.of(problem)).text()
 
 
-@pytest.mark.parametrize("printed", [lambda problem: screen(compared(problem), "decision", full=True), chosen])
+@pytest.mark.parametrize("printed", [compared, chosen])
 def test_the_name_of_the_lead_changes_nothing_but_its_words(printed):
     death, falls = (printed(problem_led_by(name)) for name in ("death", "falls"))
     assert "death" in death
-    assert death.replace("death", "falls") == falls
+    assert death.replace("death", "falls").replace("Death", "Falls") == falls
 
 
 def test_without_a_lead_all_that_needs_one_is_left_out():
     plain = problem_led_by("death")
     problem = ps.DecisionProblem(plain.utilities, plain.prior, plain.adjacency, outcomes=plain.outcomes)
     assert problem.lead is None
-    asked = Asked(tuple(map(ps.make_policy, ["optimal", "exponential"])), 1.0, (0.5, 1.0))
-    found = results(problem, Labels.of(problem), asked)
-    tables = answer_tables(found)
-    assert "frontier" not in found.tables
-    assert safest_option(tables) == ""
-    assert "lead" not in set(tables["rows"]["section"]) | set(tables["certainty"]["measure"])
-    assert "No outcome leads" in screen(tables, "decision")
+    made = report(problem, policies=["optimal", "exponential"], epsilons=(0.5, 1.0))
+    assert "frontier" not in made.tables
+    assert made.findings.details.zones.empty
+    assert np.isnan(made.findings.details.lead_weight)
+    assert "benefit-vs-lead" not in made.figures
     # What was not asked for is left out; what was asked for by name is refused.
     assert "optimal-safe" not in set(ps.compare(problem, epsilons=[1.0])["policy"])
     with pytest.raises(ValueError, match="optimal-safe bounds the outcome that leads, and the problem has no lead"):
@@ -146,15 +140,15 @@ def cohort(request, tmp_path_factory):
     (folder / "study.toml").write_text(COHORT.format(lead=request.param))
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier", "benefit-vs-lead")
-        report = ps.report(str(folder / "study.toml"))
-        page = report.save(folder / "report").read_text(encoding="utf-8")
-    return request.param, folder, report, page
+        made = report(ps.load_study(folder / "study.toml"))
+        page = made.save(folder / "report").read_text(encoding="utf-8")
+    return request.param, folder, made, page
 
 
 def test_a_table_of_ones_own_with_a_lead_has_a_full_report(cohort):
-    lead, _, report, page = cohort
+    lead, _, made, page = cohort
     title = lead.replace("_", " ")
-    comparison, options = report.tables["comparison"], report.tables["options"]
+    comparison, details = made.tables["comparison"], made.findings.details
     # Each treatment for all, and the best for each, by hand.
     everyone = {(gene, age): "high" for gene in "AB" for age in ("young", "old")}
     best = {("A", "young"): "low", ("A", "old"): "low", ("B", "young"): "high", ("B", "old"): "high"}
@@ -165,17 +159,13 @@ def test_a_table_of_ones_own_with_a_lead_has_a_full_report(cohort):
     assert means.loc["greedy", f"extra_{lead}"] == pytest.approx(extra, rel=1e-6)
     # The best that costs no more of it than one for all is compared by default, and keeps that.
     assert means.loc["optimal-safe", f"extra_{lead}"] <= 1e-9
-    assert options["row"].iloc[0] == lead
-    rates = options.query("row == @lead and epsilon == 1").set_index("option")["value"]
-    assert rates["each's best"] == pytest.approx(by_hand(lead, best), rel=1e-7)
-    # The screen, the page and the figures speak of it.
-    text = " ".join(screen(report._answer.options, "decision", full=True).split())
-    assert f"Per 100,000 patients: {title}" in text
-    assert f"fewest {title} of all that hide" in text or f"as many {title} as" in text
-    assert f"(one unit of {title} weighs " in text
+    assert details.rows["outcome"].iloc[0] == lead
+    assert details.rows["C"].iloc[0] == pytest.approx(by_hand(lead, best) * details.patients, abs=0.51)
+    assert details.lead_weight == {"relapse": 10, "days_in_hospital": 0.5}[lead]
+    # The page and the figures speak of it.
     assert f"Benefit against {title}" in page
-    assert "benefit-vs-lead" in report.figures
-    assert report.figures["frontier"].axes[1].get_title(loc="left").startswith(f"{title.capitalize()} per ")
+    assert "benefit-vs-lead" in made.figures
+    assert made.figures["frontier"].axes[1].get_title(loc="left").startswith(f"{title.capitalize()} per ")
 
 
 def test_demands_bound_the_lead_of_a_table_per_100_000(cohort, capsys):
@@ -200,8 +190,11 @@ def test_deaths_lead_a_scenario_until_its_study_says_something_else(tmp_path, le
     path = write_small_study(tmp_path, STUDY if lead == "death" else f'lead = "{lead}"\n{STUDY}', events)
     study = ps.load_study(path)
     assert ps.build_problem(study).lead == study.lead == lead
-    answer = ps.report(study, epsilons=[1.0], policies=["exponential", "optimal"])._answer
-    assert f"Per 100,000 patients: {title}" in screen(answer.options, "decision")
+    made = report(study, epsilons=[1.0], policies=["exponential", "optimal"])
+    rows = made.findings.details.rows.set_index("outcome")["title"]
+    assert made.findings.differences["outcome"].eq(lead).any()
+    # No treatment changes strokes here.
+    assert lead == "stroke" or (rows.index[0], rows.iloc[0]) == (lead, title)
     # What is counted of each day leads there, too: death, and events.
     course = ps.build_course(study, 2)
     assert course.lead == (None if lead == "symptoms" else lead)

@@ -4,12 +4,12 @@ import re
 import struct
 
 import pytest
+from policysim.output.deliver import FigureFiles
+from policysim.output.manifest import read_manifest
 from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
 from policysim.figures import SIZES
-from policysim.output.deliver import FigureFiles
-from policysim.output.manifest import read_manifest
 
 DRAWN = "benefit-vs-lead"
 

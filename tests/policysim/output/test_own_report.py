@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from page_policy import breaks
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.output.deliver import written_tables
+from policysim.output.screen import screen
+from policysim.study.certainty import as_stated
 from small_studies import write_small_study
 
 import policysim as ps
 from envs import record_space
 from policies.policy import Policy
-from policysim.decision.decision_question import DecisionQuestion
-from policysim.output.deliver import written_tables
-from policysim.output.screen import screen
 from policysim.progress import SILENT
-from policysim.study.certainty import as_stated
 
 RNG = np.random.default_rng(7)
 SPACE = record_space({"age": ["young", "middle", "old"], "ill": [0, 1], "sex": ["f", "m"]})

@@ -6,14 +6,14 @@ import re
 
 import pytest
 import snapshots
-from snapshots import SCREENS, answer_of, printed, texts
-
-from policysim.numbers import plain, table_text
 from policysim.output.answer_page import moving
 from policysim.output.deliver import what_it_says
 from policysim.output.screen import page_part, slots
 from policysim.study.cells import COLUMNS, Cells
 from policysim.study.certainty import VERDICTS, recommended
+from snapshots import SCREENS, answer_of, printed, texts
+
+from policysim.numbers import plain, table_text
 
 DECISIONS = [name for name in SCREENS if name != "actg175"]
 CELL = re.compile(r'<data data-cell="([^"]+)" value="[^"]*">([^<]*)</data>')
