@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policysim.cli.compare_command import horizon
 from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from policies.policy import Policy
     from policysim.course.simulation import Simulated
     from policysim.report.screen import Screen
@@ -67,6 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
     from contextlib import nullcontext
     from dataclasses import asdict
 
+    from policies.optimal.optimum import daily_name
     from policysim.course.process import NotEnoughMemoryError
     from policysim.course.simulation import planned, simulate
     from policysim.errors import EXIT_CHECK, UsageError
@@ -74,7 +77,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.study.study_reader import beside_log
 
     study, policy, whole = _wanted(chosen)
-    writer, log = nullcontext(), chosen.log
+    writer: AbstractContextManager[Any] = nullcontext()
+    log = chosen.log
     if log is not None:
         from policysim.course.simulated_log import check_log_path, open_simulated_log
 
@@ -91,7 +95,7 @@ def run(chosen: argparse.Namespace) -> int:
             )
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {chosen.horizon}: {error}") from None
-        if log is not None:
+        if log is not None and isinstance(way.plan, list):
             writer = open_simulated_log(study.scenario, way.plan[0], log, beside_log(log, chosen.study, study))
         with writer as write:
             found = simulate(
@@ -104,7 +108,7 @@ def run(chosen: argparse.Namespace) -> int:
                 progress=progress,
             )
     agreement, uses_epsilon = found.agreement, policy.uses_epsilon
-    shown = way_name(policy.name, whole, chosen.horizon)
+    shown = whole or (daily_name(policy.name) if chosen.horizon > 1 else policy.name)
     if chosen.json:
         print_json(
             {
@@ -162,13 +166,6 @@ def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | No
     return study, policy, whole
 
 
-def way_name(policy: str, whole: str | None, horizon: int) -> str:
-    """What the policy of a simulation is called."""
-    from policies.optimal.optimum import daily_name
-
-    return whole or (daily_name(policy) if horizon > 1 else policy)
-
-
 def simulated_screen(
     study: ScenarioStudy, found: Simulated, exact: Mapping[str, float], treated: str, horizon: int
 ) -> Screen:
@@ -206,11 +203,7 @@ def simulated_screen(
         verdict = f"Yes: they are {apart}."
     given = sum(found.treatments.values())
     treatments = [
-        (
-            scenario.treatments[name].title if name in scenario.treatments else name,
-            f"{count:,}",
-            percent_1(count / given),
-        )
+        (scenario.treatments[name].title, f"{count:,}", percent_1(count / given))
         for name, count in found.treatments.items()
     ]
     outcomes = [

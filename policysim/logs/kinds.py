@@ -130,8 +130,8 @@ class Kinds:
         sizes = [len(column.unique()) for column in keys.columns]
         named = ", ".join(f"{name} {size:,}" for name, size in zip(self._keys, sizes, strict=True))
         raise DataError(
-            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes different "
-            f"magnitudes: {named}. Round those of which there are most, or declare coarser features"
+            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far (of outcomes, "
+            f"magnitudes): {named}. Round the columns with most values, or declare coarser features"
         )
 
     def _distinct(self, tables: Sequence[pa.Table]) -> pa.Table:

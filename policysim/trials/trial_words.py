@@ -201,7 +201,7 @@ def _introduced(shown: Shown) -> list[Option]:
 
 def _lines(shown: Shown) -> list[Line]:
     rate = shown.options[PRIVATE]["told_apart"]
-    leaks = f"An observer of B tells two patients apart at most {right(rate)} times of 100 (toss: 50)."
+    leaks = f"By B, two patients are told apart at most {right(rate)} times of 100 (coin toss: 50)."
     return [
         Line("Best single arm", _best_arm(shown)),
         Line("Choosing for each", _instead_of_a(shown, EACH)),
@@ -300,7 +300,7 @@ def _options_table(shown: Shown) -> Grid:
             apart = shown.of_changes.change(other["value"]), ends, other["verdict"]
         value = shown.of_arms.amount(row["value"]), shown.of_arms.span(row["low"], row["high"])
         rows.append((f"{letter}  {_short(row['title'], IN_TABLE)}", *value, *apart, right(row["told_apart"])))
-    head = f"{shown.of_arms.head} at ε = {plain(shown.epsilon)} (intervals: 95\u00a0%)"
+    head = f"{shown.of_arms.head} at ε = {plain(shown.epsilon)}"
     return Grid((head, "mean", "interval", "minus A", "interval", "verdict", "told apart"), tuple(rows), name="options")
 
 
@@ -328,7 +328,7 @@ def _arms_table(shown: Shown) -> Grid:
         for arm, row in shown.arms.items()
     ]
     title = [_short(details.further.replace("_", " "), IN_COLUMN)] if further else []
-    head = ("Each arm before any model (its patients)", "mean", "interval", *title, "verdict")
+    head = ("Each arm before any model (its patients)", "mean", "interval", *title, "than the highest")
     return Grid(head, tuple(rows), name="arms")
 
 
@@ -360,7 +360,8 @@ def _notes(shown: Shown) -> list[str]:
     if epsilon <= MOST_TELLING:
         factor = f"by a factor of at most {rounded(math.exp(epsilon))}"
     texts = [
-        "All are made from some of the patients and judged on the others. Told apart: of 100, at most.",
+        "All are made from some of the patients and judged on the others. Intervals hold 95\u00a0%, each by itself. "
+        "Told apart: two patients, of 100 times, at most.",
         f"ε = {plain(epsilon)}: a treatment changes the odds of any fact about the patient {factor}; a second "
         "treatment of the same patient leaks again, up to ε.",
     ]

@@ -1,8 +1,8 @@
 // What there is to read: headings, how many figures, tables and words are visible, and places that wait for a word.
-// The contents and the control are ways around the page, and what is only spoken waits for a choice: none is text of it.
+// Controls are ways around the page, and what is only spoken waits for a choice: none is text of it.
 () => {
   const STYLED = { visibilityProperty: true };
-  const AROUND = "nav, .control, [aria-live]";
+  const AROUND = ".control, .tool, [aria-live]";
   const visible = (selector) =>
     [...document.querySelectorAll(selector)].filter(
       (element) => element.checkVisibility(STYLED) && !element.closest(AROUND),

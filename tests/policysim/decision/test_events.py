@@ -72,4 +72,4 @@ def test_no_event_is_called_what_symptoms_are_counted_as(study, tmp_path, capsys
     (tmp_path / "language.toml").write_text(text)
     (tmp_path / "study.toml").write_text(study.read_text())
     assert main(["compare", str(tmp_path / "study.toml")]) == 2
-    assert "symptoms is what all of them are counted as: an event needs another name" in capsys.readouterr().err
+    assert "symptoms is the count of all symptoms: an event needs another name" in capsys.readouterr().err

@@ -1,12 +1,14 @@
-"""One small report, made once through the command line; its drawings are blank."""
+"""One small report, made once through the command line, with blank drawings; and one with all that a page can hold."""
 
 import shutil
 
 import pytest
 from drawings import draw_only
-from small_studies import STUDY, write_small_study
+from report_pages import make_report
+from small_studies import SCENARIO, STUDY, write_small_study
 
 from policysim.cli.main import main
+from policysim.study.sweep import EPSILONS
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +44,17 @@ def run(capsys):
         return code, captured.out, captured.err
 
     return run_command
+
+
+@pytest.fixture(scope="session")
+def full(tmp_path_factory):
+    """With covid's epsilons and policies, groups, prices, and a title that is markup."""
+    policies = '["best-fixed", "exponential", "exponential-fitted", "randomized-response", "optimal"]'
+    text = STUDY.replace("[0.5, 1.0, 4.0]", str(list(EPSILONS))).replace(
+        '["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]', policies
+    )
+    text = text.replace('["age", "infected"]', '["age", "infected", "smoker", "fever"]')
+    scenario = SCENARIO.replace('title = "syrup"', "title = 'is 1 < 2 & \"safe\"?'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
+        return make_report(tmp_path_factory.mktemp("full"), text, prices=True, formats=("svg",), scenario=scenario)

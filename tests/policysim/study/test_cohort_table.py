@@ -115,7 +115,7 @@ def test_python_takes_the_weights_that_a_file_takes_and_refuses_others_in_the_sa
         ({"costs": {"high": math.nan}}, "costs['high'] must be a number within ±1e+50, got nan."),
         ({"costs": 0.5}, "costs must be a mapping, got 0.5."),
         ({"weights": ["wrong"]}, "weights must be a mapping, got ['wrong']."),
-        ({"weights": {}}, "weights must say which columns are outcomes, and what one costs, got weights={}."),
+        ({"weights": {}}, "weights must name the columns of outcomes, and the cost of one, got weights={}."),
     ],
 )
 def test_weights_and_costs_that_make_no_utility_are_refused(options, message):
@@ -195,7 +195,7 @@ STUDIES = {
     'file = "cohort.csv"': ("", "cohort: file is missing"),
     'features = ["gene", "age"]': ("features = []", "must name the columns that define a kind of patients"),
     "wrong = 1, bleeds = 10": ("wrongs = 1", "unknown outcome 'wrongs'; did you mean 'wrong'? known: wrong, bleeds"),
-    "weights = { wrong = 1, bleeds = 10 }": ("", "must say which columns are outcomes"),
+    "weights = { wrong = 1, bleeds = 10 }": ("", "must name the columns that are outcomes"),
     "costs = { high": ("costs = { none", "unknown action 'none'; known: low, middle, high"),
     'sensitive = ["gene"]': ('sensitive = ["genes"]', "unknown feature 'genes'; did you mean 'gene'?"),
 }
