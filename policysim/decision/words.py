@@ -68,7 +68,7 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
         options=options,
         lines=tuple(_lines(findings, labels)),
         tables=(_numbers(findings), *(() if crowded else trace)),
-        notes=tuple(_notes(findings, seen)),
+        notes=tuple(_notes(findings)),
         behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
@@ -310,7 +310,7 @@ def _how_sure(details: DecisionDetails) -> str:
 def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
     """Whether so many versions no longer show that B is better."""
     better = float(row["better_in"]) / details.versions
-    return " (not shown)" if verdict_of_versions(better) == NOT_SHOWN else ""
+    return " (below 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:

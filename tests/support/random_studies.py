@@ -135,7 +135,7 @@ def case(seed: int) -> Case:
 
 
 def _rates(rng: np.random.Generator, shape: tuple[int, int], name: str) -> FloatArray:
-    """What each record has of an outcome by each action: small rates, ties, nothing, the same for everyone or by all."""
+    """What each record has of an outcome by each action: small rates, ties, nothing, or the same for all."""
     table = rng.beta(0.5, 3.0, shape) * (0.01 if name == "death" and rng.random() < 0.5 else 1.0)
     kind = rng.integers(6)
     if kind == 0:
