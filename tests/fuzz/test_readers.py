@@ -30,7 +30,6 @@ from hostile_files import (
 )
 from hypothesis import event, given
 from hypothesis import strategies as st
-from policysim.output.manifest import read_manifest
 
 import envs
 import policysim as ps
