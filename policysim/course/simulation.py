@@ -372,8 +372,8 @@ def planned(
         return Planned(tree, tree.value, counted)
     if whole == PLAN_ONCE:
         once = plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress)
-        given = once.problem.prior[:, np.newaxis] * once.probabilities
-        counted = {name: float((given * table).sum()) for name, table in once.problem.outcomes.items()}
+        joint = once.problem.prior[:, np.newaxis] * once.probabilities
+        counted = {name: float((joint * table).sum()) for name, table in once.problem.outcomes.items()}
         return Planned(once, once.value, counted)
     progress.expect(horizon)
     tables = []

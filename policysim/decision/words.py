@@ -297,8 +297,8 @@ def _how_sure(details: DecisionDetails) -> str:
     if drawn.get("stated"):
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
-        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread, {plain(details.spread)}")
+        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
+        ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
     wider = [
         f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
@@ -329,7 +329,7 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
     whom = f"the group “{first['group']}” ({share(first['share'])})"
-    beside = "" if hardest is first else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
+    beside = "" if most == more else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
     words = f"{when}By B instead of A {whom} has {more} {measure} {per}"
     return f"{words}{beside}."
 
@@ -419,7 +419,8 @@ def _trace(findings: Findings) -> Iterator[Grid]:
 def _notes(findings: Findings) -> Iterator[str]:
     """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
-    if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
+    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
     other = (
         "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
@@ -427,7 +428,9 @@ def _notes(findings: Findings) -> Iterator[str]:
     )
     published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
     again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
-    yield from filter(None, [" ".join(filter(None, [other if published else "", again]))])
+    yield from filter(None, [" ".join(filter(None, [other if published and not crowded else "", again]))])
+    if details.unlettered:
+        yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 
 
 def _why_textbook(details: DecisionDetails) -> str:

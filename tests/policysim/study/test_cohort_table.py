@@ -9,13 +9,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
 from policysim.course.days_report import report as report_over_days
 from policysim.decision.redraws import redrawn
+from policysim.decision.report import report
 from policysim.files.bad_rows import DataError
-from policysim.progress import SILENT
 from policysim.study.study_problem import build_problem
 from policysim.utility import Utility
 
@@ -244,7 +243,7 @@ def test_of_what_is_public_a_class_may_be_missing_and_then_nobody_comes(tmp_path
     with pytest.raises(DataError, match=r"\[gene A, age old, ill yes\], which must look alike, has none"):
         study.with_choices(adjacency="any-record")
     with pytest.raises(DataError, match="has none"):
-        DecisionQuestion(study, prices=True).answer(SILENT)
+        report(study, price_list=True)
 
 
 def test_allowed_by_a_public_feature_is_kept_by_every_policy():
@@ -308,13 +307,13 @@ def test_bad_redraws_end_with_a_line_that_names_them(tmp_path, drawn, line):
 def test_a_study_of_a_table_answers_as_that_of_a_scenario_does(tmp_path):
     path = write(tmp_path, cohort(), STUDY.replace('csv"', 'csv"\nredraws = "redraws.parquet"'), redraws=redraws())
     study = replace(ps.load_study(path), by=("age",), at_most={"bleeds": 0.06}, policies=("optimal", "optimal-safe"))
-    answer = DecisionQuestion(study, prices=True).answer(SILENT)
+    answer = report(study, price_list=True)
     bounded = answer.tables["comparison"].query("policy == 'optimal-safe' and group == 'all'")
     assert (bounded["expected_bleeds"] <= 0.06 + 1e-9).all()
     assert set(answer.tables) >= {"beliefs", "price-list", "losses-by-outcome", "publishing"}
     lost = answer.tables["losses-by-outcome"].query("policy == 'optimal'")["lost"].sum()
     loss = answer.tables["comparison"].query("policy == 'optimal' and group == 'all' and epsilon == 1")["loss"].item()
     assert lost == pytest.approx(loss, abs=1e-9)
-    assert answer.options["certainty"]["draws"].eq(7).all()
+    assert answer.findings.details.versions == 7
     with pytest.raises(ValueError, match="is a study of a cohort: this needs the model of a scenario"):
         report_over_days(study, horizon=3)
