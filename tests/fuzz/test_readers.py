@@ -30,7 +30,6 @@ from hostile_files import (
 )
 from hypothesis import event, given
 from hypothesis import strategies as st
-from policysim.output.manifest import KEYS, read_manifest, read_options
 
 import envs
 import policysim as ps
