@@ -433,8 +433,8 @@ def _of_policies(shown: Shown) -> list[Grid]:
         f"The policies, at ε = {plain(study.epsilon)}",
         "Policy",
         "Share of the gain of C: only where C surely gains. ε spent: the exact privacy loss, the largest of all",
-        "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to gain",
-        "for the policy to beat A; impossible: outcomes cannot be so far apart.",
+        "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to",
+        "gain for the policy to beat A; impossible: outcomes cannot be so far apart.",
     )
     power = _grid(
         "power",
@@ -500,8 +500,8 @@ def _of_patients(shown: Shown) -> list[Grid]:
         "Do the arms' patients resemble each other?",
         "Feature",
         "Standardised differences, the largest over all pairs of arms; weights are inverse propensities. Above 0.1",
-        f"arms are called imbalanced (Austin 2009): {_count(details.imbalanced)} of {_count(len(tables['balance']))} after",
-        f"weighting; chance alone makes about {rounded(details.expected_by_chance)}.",
+        f"arms are called imbalanced (Austin 2009): {_count(details.imbalanced)} of {_count(len(tables['balance']))}",
+        f"after weighting; chance alone makes about {rounded(details.expected_by_chance)}.",
     )
     confounding = _grid(
         "e-value",
