@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray
-from policysim.report.findings import BETTER, WORSE, verdict_of_versions
+from policysim.report.findings import verdict_of_versions
 from policysim.words import ALL
 
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import FloatArray
 from policies.optimal.bounded import bounded_optimum
