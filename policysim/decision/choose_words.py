@@ -259,7 +259,7 @@ def _table(findings: Findings, labels: Labels) -> Grid:
         ]
     columns[f"told apart, of {HUNDRED}"] = [right(value) for value in table["guess_rate"]]
     columns[""] = [_remark(row, findings) for row in in_rows]
-    return Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), name="options")
+    return Grid.of_columns(columns, name="options")
 
 
 def _remark(row: Mapping[str, Any], findings: Findings) -> str:
