@@ -98,7 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
         if log is not None and isinstance(way.plan, list):
             writer = open_simulated_log(study.scenario, way.plan[0], log, beside_log(log, chosen.study, study))
         with writer as write:
-            found = simulate(
+            simulated = simulate(
                 study,
                 way.plan,
                 patients=chosen.patients,
@@ -107,7 +107,7 @@ def run(chosen: argparse.Namespace) -> int:
                 write=write,
                 progress=progress,
             )
-    agreement, uses_epsilon = found.agreement, policy.uses_epsilon
+    agreement, uses_epsilon = simulated.agreement, policy.uses_epsilon
     shown = whole or (daily_name(policy.name) if chosen.horizon > 1 else policy.name)
     if chosen.json:
         print_json(
@@ -121,8 +121,8 @@ def run(chosen: argparse.Namespace) -> int:
                 "interval": list(agreement.interval),
                 "errors_apart": agreement.errors_apart,
                 "agrees": agreement.agrees,
-                "treatments": found.treatments,
-                "outcomes": found.outcomes,
+                "treatments": simulated.treatments,
+                "outcomes": simulated.outcomes,
                 "exact_outcomes": way.outcomes,
                 **({"log": log.as_posix()} if log else {}),
             }
@@ -130,7 +130,7 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         per = " for the whole course" if whole else " on each day" if chosen.horizon > 1 else ""
         treated = f"{shown} at ε = {policy.epsilon:g}{per}" if uses_epsilon else shown
-        text = simulated_screen(study, found, way.outcomes, treated, chosen.horizon).text().rstrip("\n")
+        text = simulated_screen(study, simulated, way.outcomes, treated, chosen.horizon).text().rstrip("\n")
         say(f"{text}\n" + (f"Log: {log.as_posix()}\n" if log else ""))
     return 0 if agreement.agrees else EXIT_CHECK
 
@@ -167,7 +167,7 @@ def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | No
 
 
 def simulated_screen(
-    study: ScenarioStudy, found: Simulated, exact: Mapping[str, float], treated: str, horizon: int
+    study: ScenarioStudy, simulated: Simulated, exact: Mapping[str, float], treated: str, horizon: int
 ) -> Screen:
     """The words on simulated patients: their mean utility beside the exact value, treatments, and each outcome.
 
@@ -175,7 +175,7 @@ def simulated_screen(
     ----------
     study : ScenarioStudy
         Whose patients they are.
-    found : Simulated
+    simulated : Simulated
         What came of them.
     exact : mapping of str to float
         On how many days a patient is expected to have each outcome, as far as that is known.
@@ -189,7 +189,7 @@ def simulated_screen(
     from policysim.study.checks import MOST_ERRORS
     from policysim.study.labels import about_model
 
-    agreement, scenario = found.agreement, study.scenario
+    agreement, scenario = simulated.agreement, study.scenario
     places = max(LEAST_DECIMALS, decimals(agreement.standard_error))
     mean, value, low, high = (
         to_places(number, places) for number in (agreement.mean, agreement.exact, *agreement.interval)
@@ -201,10 +201,10 @@ def simulated_screen(
         verdict = f"Not known: they are {apart}, but among so few patients none may have died. Simulate more."
     else:
         verdict = f"Yes: they are {apart}."
-    given = sum(found.treatments.values())
+    n_treatments = sum(simulated.treatments.values())
     treatments = [
-        (scenario.treatments[name].title, f"{count:,}", percent_1(count / given))
-        for name, count in found.treatments.items()
+        (scenario.treatments[name].title, f"{count:,}", percent_1(count / n_treatments))
+        for name, count in simulated.treatments.items()
     ]
     outcomes = [
         (
@@ -212,7 +212,7 @@ def simulated_screen(
             f"{count:,}",
             to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
         )
-        for name, count in found.outcomes.items()
+        for name, count in simulated.outcomes.items()
     ]
     counted = "Patients with" if horizon == 1 else "Days with"
     return Screen(

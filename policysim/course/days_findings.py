@@ -170,9 +170,11 @@ def _options(
         (B, TITLES[B], private),
         (C, TITLES[C], dict.fromkeys(private, Greedy.name)),
     ]
-    own = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
-    own = [name for name in own if name in set(everyone["policy"])]
-    letters += [(letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], own, strict=False)]
+    further = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
+    further = [name for name in further if name in set(everyone["policy"])]
+    letters += [
+        (letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], further, strict=False)
+    ]
     keyed = everyone.assign(epsilon=everyone["total_epsilon"]).set_index(["policy", "epsilon"]).sort_index()
     rows = [
         {"section": "option", "option": letter, "title": title, "policy": policy, "epsilon": total}

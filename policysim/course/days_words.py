@@ -286,9 +286,11 @@ def _worth(view: View) -> Line:
     equal_at, label = view.equal_at, "Is that worth it?"
     verdict = view.changes[B, A][UTILITY].verdict
     if not view.lead or math.isnan(equal_at):
-        said = "B is better than A" if verdict == BETTER else "B is not better than A"
+        sentence = "B is better than A" if verdict == BETTER else "B is not better than A"
         whatever = f", whatever {view.study.scenario.one_title(view.lead)} counts" if view.lead else ""
-        return Line(label, f"{said} under this study's weights{whatever if verdict == BETTER else ''}. {NO_VERSIONS}")
+        return Line(
+            label, f"{sentence} under this study's weights{whatever if verdict == BETTER else ''}. {NO_VERSIONS}"
+        )
     one = view.study.scenario.one_title(view.lead)
     below, above = (B, A) if view.changes[B, A][view.lead].verdict == WORSE else (A, B)
     stated = B if verdict == BETTER else A

@@ -82,7 +82,7 @@ def hides(row: Mapping[str, Any]) -> str:
         return "hides everything: the treatment says nothing about the secret"
     if row["hides"] == "nothing":
         return "best under the weights of this study; hides nothing"
-    return f"drawn at random, with odds that the record sets; hides the secret up to ε = {decimal(row['epsilon'])}"
+    return f"drawn at random, with chances that depend on the record; hides it up to ε = {decimal(row['epsilon'])}"
 
 
 def advice(findings: Findings) -> str:

@@ -67,7 +67,7 @@ class Lettered(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DecisionDetails:
-    """What is said of one decision beyond the core of `Findings`.
+    """The findings of one decision beyond the core of `Findings`.
 
     Attributes
     ----------
@@ -582,7 +582,7 @@ def _differs(now: Letters, column: str) -> bool:
 
 
 def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
-    """The numbers of each option among so many patients, with decimals that tell A, B and C apart; and differences."""
+    """The numbers of each option among so many patients, with decimals that distinguish A, B and C; and differences."""
     values = {letter: float(row[column]) for letter, row in now.items()}
     decimals = apart({values[letter] for letter in "ABC"}, count)
     shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}

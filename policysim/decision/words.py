@@ -297,8 +297,8 @@ def _how_sure(details: DecisionDetails) -> str:
     if drawn.get("stated"):
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
-        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread, {plain(details.spread)}")
+        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
+        ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
     wider = [
         f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")

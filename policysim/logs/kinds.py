@@ -1,7 +1,7 @@
 """Kinds of patients and how many there are of each, as a table of Arrow to which more are added.
 
 Its first columns, the keys, are the record, the treatment, the bits of propensity and utility, and whether an outcome
-is missing; then the bits of each outcome, and of what else is told of a patient. The others are the number of patients,
+is missing; then the bits of each outcome, and of the other columns of a patient. The others are the number of patients,
 and sums over them. All are whole numbers, so that neither the order nor the parts of a log can change a sum.
 
 Where there are too many kinds, because outcomes are measured finely, patients whose utility and outcomes agree in sign,

@@ -225,7 +225,7 @@ numbers vary.
 A model, not medical advice: 21 of its 24 numbers are assumed.
 Secret: the patient's whole record. Observer: the insurer.
 A  Antibiotic for everyone   hides everything: the treatment says nothing about the secret
-B  Best private draw         drawn at random, with odds that the record sets; hides the secret up to
+B  Best private draw         drawn at random, with chances that depend on the record; hides it up to
                              ε = 3.3
 C  Best for each patient     best under the weights of this study; hides nothing
 D  Cough syrup for everyone  hides everything: the treatment says nothing about the secret
