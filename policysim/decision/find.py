@@ -545,7 +545,7 @@ def named_changes(
     ]
     table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
     table = table[table["value"] != 0]
-    worth = table["value"].abs() * table["outcome"].map(evidence.weights).fillna(1.0)
+    worth = table["value"].abs() * [evidence.weights.get(name, 1.0) for name in table["outcome"]]
     return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
 
 
