@@ -99,9 +99,13 @@ def test_any_two_options_are_compared_as_printed(open_page, saved_report):
                 rows.append([*(to_places(value, places) for value in (one, other)), change(one - other, places)])
             place, places = rest
             lost = differences.pop(max(differences))[1]
-            rows[place][2] = change(round(lost - sum(weight * value for weight, value in differences.values()), places), 0)
+            rows[place][2] = change(
+                round(lost - sum(weight * value for weight, value in differences.values()), places), 0
+            )
             assert [shown[at : at + 3] for at in range(0, len(shown), 3)] == [
-                row if at != place else [*row[:2], change(float(rows[place][2].replace("−", "-").replace(",", "")), places)]
+                row
+                if at != place
+                else [*row[:2], change(float(rows[place][2].replace("−", "-").replace(",", "")), places)]
                 for at, row in enumerate(rows)
             ]
 

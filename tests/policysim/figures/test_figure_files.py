@@ -12,7 +12,7 @@ from policysim import figures
 from policysim.figures.writing import inline
 
 
-# Every second figure; two processes draw the others in tests/policysim/output/reproduce/test_determinism.py.
+# Every second figure; two processes draw the others in tests/policysim/report/test_determinism.py.
 @pytest.mark.parametrize(("draw", "name"), CASES[::2])
 def test_the_same_table_gives_the_same_bytes(request, drawn, draw, name):
     one, other = drawn(draw, name, "page"), draw(request.getfixturevalue(name).copy())

@@ -118,7 +118,9 @@ def test_what_may_be_wider_than_the_page_scrolls_by_keyboard_and_tables_have_cap
     boxes = re.findall(r'<div class="scroll[^>]*>', full.page)
     assert len(boxes) > 6
     assert all(re.search(r'role="region" aria-label="[^"]+" tabindex="0"', box) for box in boxes)
-    assert full.page.count('<table class="options"') == len(re.findall(r'<table class="options".*\n<caption', full.page))
+    assert full.page.count('<table class="options"') == len(
+        re.findall(r'<table class="options".*\n<caption', full.page)
+    )
 
 
 def test_the_manifest_says_the_lines_of_the_page(full):
