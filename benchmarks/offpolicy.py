@@ -25,7 +25,7 @@ from policysim.logs.censoring import pseudo_outcomes
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
-from policysim.study.certainty import verdict_of_interval
+from policysim.report.findings import verdict_of_interval
 from policysim.trials.arms import difference_from_one_arm
 from policysim.trials.diagnostics import find_holes
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value

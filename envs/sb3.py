@@ -67,10 +67,10 @@ class TreatmentVecEnv(VecEnv):  # type: ignore[misc]  # which has no types where
             last = infos["final_info"]
             days = days + last["day"]
             outcomes = {name: came | last["outcome"][name] for name, came in outcomes.items()}
-        told = self._of_each(days, outcomes)
+        infos_each = self._of_each(days, outcomes)
         for patient in np.flatnonzero(ended).tolist():
-            told[patient]["terminal_observation"] = infos["final_obs"][patient]
-        return seen, rewards.astype(np.float32), ended, told
+            infos_each[patient]["terminal_observation"] = infos["final_obs"][patient]
+        return seen, rewards.astype(np.float32), ended, infos_each
 
     def close(self) -> None:
         """Nothing has to be closed."""

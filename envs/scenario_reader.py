@@ -311,7 +311,7 @@ def _read_events(table: TomlTable, features: Mapping[str, Feature], flags: Colle
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
         elif name == SYMPTOMS:
-            table.fail(f"{name} is what all of them are counted as: an event needs another name", name)
+            table.fail(f"{name} is the count of all symptoms: an event needs another name", name)
         elif name in features:
             table.fail(f"{name} is a feature: an event needs another name", name)
         title = entry.text("title", name.replace("_", " "))
@@ -383,7 +383,7 @@ def _read_contraindications(
     for table in tables:
         condition = _read_condition(table, features)
         if not table.values:
-            table.fail("must name a feature: a treatment that nobody may get is none")
+            table.fail("must name a feature: otherwise no patient may get the treatment")
         elif len(condition) == len(table.values):
             conditions.append(condition)
     return tuple(conditions)

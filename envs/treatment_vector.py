@@ -169,17 +169,20 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         final = self._information(left.copy(), seen, outcomes)
         return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left.copy()}
 
-    def _information(self, told: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
-        """The day, outcomes and allowed treatments, for those who are told them, and who that is."""
-        days, everyone = self._patients.places.days, told.all()
-        rows = outcomes if everyone else outcomes & told
+    def _information(self, informed: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
+        """The day, outcomes and allowed treatments of the places that are informed, and which these are."""
+        days, everyone = self._patients.places.days, informed.all()
+        rows = outcomes if everyone else outcomes & informed
         outcome = dict(zip(self.ward.scenario.outcomes, rows, strict=True))
-        infos: dict[str, Any] = {"day": days.copy() if everyone else days * told, "_day": told}
-        infos["outcome"] = outcome | {f"_{name}": told for name in outcome}
-        infos["_outcome"] = told
+        infos: dict[str, Any] = {"day": days.copy() if everyone else days * informed, "_day": informed}
+        infos["outcome"] = outcome | {f"_{name}": informed for name in outcome}
+        infos["_outcome"] = informed
         if self.ward.forbids:
             allowed = self._patients.allowed()
-            infos |= {"action_mask": allowed if everyone else allowed * told[:, np.newaxis], "_action_mask": told}
+            infos |= {
+                "action_mask": allowed if everyone else allowed * informed[:, np.newaxis],
+                "_action_mask": informed,
+            }
         return infos
 
     def _treatments(self, actions: ArrayLike) -> IntArray:

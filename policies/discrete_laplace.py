@@ -41,9 +41,10 @@ def standard_deviation(rate: float) -> float:
 def guess_rate_of_counts(epsilon: float) -> float:
     """How often the best guess between two neighbouring logs is right, from their noisy counts under "replace-one".
 
-    Such logs differ by one in two counts, each with noise of rate e = epsilon / 2. Of a count, all that tells them
-    apart is on which of two sides it lies: the right one has probability p = 1 / (1 + r), so each is a coin of
-    randomised response. Two such coins have the total variation p^2 - (1 - p)^2 = 2 p - 1, and (1 + TV) / 2 is p.
+    Such logs differ by one in two counts, each with noise of rate e = epsilon / 2. Of a count, the only difference
+    between them apart is on which of two sides it lies: the right one has probability p = 1 / (1 + r), so each is a
+    coin of randomised response. Two such coins have the total variation p^2 - (1 - p)^2 = 2 p - 1, and (1 + TV) / 2 is
+    p.
 
     Examples
     --------

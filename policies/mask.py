@@ -59,7 +59,7 @@ def require_public(
 
 
 def told_apart(mask: BoolArray, adjacency: Adjacency) -> tuple[int, int, int] | None:
-    """The first neighbours found of whom one allows an action and the other does not.
+    """The first neighbours that do not allow the same action.
 
     Who allows it, who does not, and the action; None if all neighbours allow the same.
     """

@@ -295,7 +295,7 @@ def privatize_policy(
     mask_public: bool = False,
     name: str = "private-model",
 ) -> PrivateModel:
-    """Make a private policy of a model: from one treatment, nobody learns much of the patient who got it.
+    """Make a private policy of a model: a treatment changes the odds of a patient's record by at most e^epsilon.
 
     Nothing is ever fitted to the rows that are to be protected. By default each row lies between floors and ceilings
     that follow from epsilon and the number of actions alone. That is randomised response: the best action has

@@ -171,7 +171,7 @@ class SomeRecords(Frozen):
 
 
 def has_features(records: Records) -> TypeGuard[FeatureRecords]:
-    """Whether the levels of features tell records apart."""
+    """Whether the levels of features identify records."""
     return isinstance(records, FeatureRecords) and len(records.features) > 0
 
 

@@ -52,7 +52,7 @@ class BestFixed(Policy):
     Parameters
     ----------
     action : int, optional
-        This one for all who allow it instead, by its position.
+        Instead this one, by its position, for all records that allow it.
     """
 
     action: int | None = None

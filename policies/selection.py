@@ -37,7 +37,7 @@ def select(
     monotone: bool = False,
     candidates: Sequence[str] | Sequence[int] | None = None,
 ) -> Selection:
-    """Choose one candidate privately; what the scores were computed from is hidden up to epsilon.
+    """Choose one candidate privately: the data behind the scores are hidden up to epsilon.
 
     Parameters
     ----------

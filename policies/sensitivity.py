@@ -39,7 +39,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far a utility table can move between neighbours.
+    """How far utilities can differ between neighbours.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 A row imports only rows above it; `envs` (the patients) and `policies` (the private draw) are above all.
 
-question   the protocol: question, answer, progress; words
+errors, progress, numbers, words   what all parts share
 utility    from outcomes and their weights to u(x, a)
 files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
@@ -10,10 +10,10 @@ sklearn    a private classifier for scikit-learn
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
 release    what leaves the house: a treatment for each patient, privatised columns, a private selection from counts
+report     findings, words, page and folder of any report; the same folder made again
 course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
-output     from an answer to screen, page and folder; the same folder made again
 cli        the command line, a module each command
 
 The names below are loaded when they are first used, so that `import policysim` costs nothing; study.registration adds
@@ -27,6 +27,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
 from policysim.study.registration import refuse_others, register
+
+# The package of this name is loaded before the function `report` is defined: loaded later, it would take its name.
+import_module("policysim.report")
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,6 +168,10 @@ __all__ = [
 ]
 
 
+# Importing a package sets a name here. So `policysim.report` is imported before the function of that name is defined.
+import_module("policysim.report")
+
+
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:
@@ -287,8 +294,8 @@ def compare(
 
         if epsilons is not None or continuation != "private":
             raise ValueError(
-                "give epsilons, of one decision, or total_epsilons, of all decisions together, which are spent under "
-                'continuation="private".'
+                "give epsilons (of one decision) or total_epsilons (of all decisions together, with "
+                'continuation="private").'
             )
         return compare_totals(
             problem, total_epsilons=total_epsilons, delta=delta, policies=policies, by=by, advance=advance
@@ -476,7 +483,7 @@ def smallest_epsilon(
         template = make_policy(policy) if isinstance(policy, str) else policy
         return demand_curve(problem, make_demand(problem, at_most=at_most, **demands), template).first_reaching(0.0)
     if at_most:
-        raise ValueError("at_most bounds the outcomes of one decision: a process has none that are named.")
+        raise ValueError("at_most bounds the outcomes of one decision: a process has no named outcomes.")
     from policysim.course.course_comparison import margin  # noqa: PLC0415
 
     return Curve(*margin(problem, policy, **demands)).first_reaching(0.0)

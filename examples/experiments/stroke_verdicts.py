@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from policysim.study.certainty import BETTER, best_for_all, verdict_of
 from threadpoolctl import threadpool_limits
 
 from envs.scenario_reader import load_scenario
@@ -37,7 +38,6 @@ from examples.experiments.stroke_trial import (
     read_patients,
 )
 from policysim.decision.redraws import redrawn
-from policysim.study.certainty import BETTER, best_for_all, verdict_of
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study

@@ -84,8 +84,8 @@ def estimate(
     Raises
     ------
     ValueError
-        For counts that are not (k,) whole numbers >= 0 or do not fit n; no report at all; a channel that never tells
-        the truth; an unknown method; maximum likelihood for unary encoding (`estimate_bits` has it).
+        For counts that are not (k,) whole numbers >= 0 or do not fit n; no report at all; a channel that is never
+        true; an unknown method; maximum likelihood for unary encoding (`estimate_bits` has it).
 
     Notes
     -----
@@ -274,7 +274,7 @@ def expected_errors(counts: ArrayLike, channel: Channel) -> ExpectedErrors:
     Raises
     ------
     ValueError
-        For counts that are not (k,) whole numbers >= 0, or none; a channel that never tells the truth.
+        For counts that are not (k,) whole numbers >= 0, or none; a channel that is never true.
 
     Examples
     --------

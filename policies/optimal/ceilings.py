@@ -16,7 +16,7 @@ h_Ta = 1 for a in T and e^-epsilon otherwise, its dual (after scaling by e^epsil
 and *any* v within these bounds proves that no epsilon-private policy loses less. (For one class and k = 2 the solution
 is the staircase mechanism of Kairouz, Oh & Viswanath 2016, Extremal mechanisms for local differential privacy.)
 
-Of the records no more is needed than how much each set of actions is worth to those who prefer it. Let the actions of a
+Only the value of each set of actions for the records that prefer it is needed. Let the actions of a
 record be sorted by utility, best first. The value of a row p(.|x) is then
 
     u_worst + sum over j of (u_j - u_{j+1}) p(the j best actions | x),

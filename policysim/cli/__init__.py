@@ -1,10 +1,9 @@
-"""The command line: from arguments to a question. Imports nothing heavy until a command is run: --help is immediate.
+"""The command line: from arguments to a report. Imports nothing heavy until a command is run: --help is immediate.
 
 main            the entry point, and what becomes of errors
 options         argparse, with refusals of one line; options that several commands have, the study that they choose, and
                 what an option's text means
+kinds           the kinds of report: the function that makes each, its options, and the command line of a manifest
 
-A command is a module with its options (`add`) and the question that they ask (`run`): audit_command, choose_command,
-compare_command, evaluate_command, init_command, privatize_command, reproduce_command, select_command,
-sensitivity_command, simulate_command.
+A command is a module with its options (`add`) and what it does (`run`), such as compare_command.
 """

@@ -6,7 +6,7 @@ import argparse
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.kinds import DAYS, arguments_again, kind_of, refuse_other_kinds, report_of_study
+from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, refuse_other_kinds, report_of_study
 from policysim.cli.options import (
     Commands,
     add_bounds,
@@ -23,6 +23,7 @@ from policysim.cli.options import (
     number,
     whole,
 )
+from policysim.errors import UsageError
 from policysim.words import MOST_DAYS, PLAN_ONCE, PLAN_TREE
 
 if TYPE_CHECKING:
@@ -142,11 +143,15 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from dataclasses import replace
 
     from policies.optimal.optimum import catalogue_name
-    from policysim.study.declared import ModelledStudy
+    from policysim.study.declared import ModelledStudy, ScenarioStudy
 
     refuse_other_kinds(study, chosen)
-    policies = chosen.policy
-    if policies and kind_of(study, chosen) == DAYS:
+    kind, policies = kind_of(study, chosen), chosen.policy
+    known = figure_names(kind) if chosen.figures else ()
+    for name in chosen.figures or ():
+        if name not in known:
+            raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
+    if policies and kind == DAYS:
         policies = [catalogue_name(name) for name in policies if name not in (PLAN_ONCE, PLAN_TREE)]
     with as_usage():
         # The report takes these itself: here only their names are looked at, before anything is computed.
@@ -154,6 +159,10 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
         study = study.with_choices(
             by=chosen.by, adjacency=chosen.adjacency, sensitive=chosen.sensitive, seed=chosen.seed
         )
+        if isinstance(study, ScenarioStudy) and kind_of(study, chosen) == DAYS:
+            from policysim.course.treatment_course import public_over_days
+
+            public_over_days(study)
     bounds = chosen_bounds(chosen, study)
     return replace(study, at_most=bounds) if bounds and isinstance(study, ModelledStudy) else study
 

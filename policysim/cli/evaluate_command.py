@@ -165,8 +165,8 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
         raise UsageError(f"--epsilon does not go with {policy.name}, which has none")
     if logged is not None and chosen.study is None:
         raise UsageError(
-            f"--policy needs the --study of a scenario whose records are those of {logged.name}; policies learned from "
-            f"the log itself are evaluated on held-out patients by policysim compare {chosen.log}"
+            f"--policy needs the --study of a scenario with the records of {logged.name}; policysim compare "
+            f"{chosen.log} tests policies that are learned from the log itself, on other patients"
         )
     with as_usage():
         study = load_study(chosen.study) if chosen.study else study_of(Path(chosen.log)) or load_study(COVID)

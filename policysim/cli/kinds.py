@@ -59,6 +59,21 @@ def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
             raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {other} ({study.name}){instead}")
 
 
+def figure_names(kind: str) -> tuple[str, ...]:
+    """The figures of a kind; a study has those that apply."""
+    if kind == DAYS:
+        from policysim.course import days_report
+
+        return days_report.FIGURES
+    if kind == LOG:
+        from policysim.trials import trial_report
+
+        return trial_report.FIGURES
+    from policysim.decision import drawings
+
+    return drawings.FIGURES
+
+
 def report_of_study(
     study: Study,
     *,

@@ -41,8 +41,7 @@ from policysim.files.terminal import complain, open_streams, say, warn
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
 
-An observer who sees a treatment may learn the patient's record. policysim computes what hiding the record up to ε
-costs, and draws private treatments.
+Observers of a treatment may learn the record. policysim computes the cost of hiding it, and draws privately.
 
 Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report

@@ -347,7 +347,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 
 
 def _no_seed(_: str) -> NoReturn:
-    raise ArgumentTypeError("does not go with a release, which nobody can draw again; --simulate SEED draws no release")
+    raise ArgumentTypeError("does not go with a release, which cannot be drawn again; --simulate SEED draws no release")
 
 
 def check_release(chosen: argparse.Namespace) -> None:
@@ -359,7 +359,7 @@ def check_release(chosen: argparse.Namespace) -> None:
             "which releases nothing"
         )
     if chosen.rows_per_person is not None and chosen.id in (None, NONE):
-        raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")
+        raise UsageError("--rows-per-person goes with --id COLUMN, which identifies the person of a row")
 
 
 def chosen_ledger(chosen: argparse.Namespace) -> Ledger | None:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policysim.cli.options import Commands, add_study, chosen_study
-
-if TYPE_CHECKING:
-    from policies.problem import DecisionProblem
-    from policies.sensitivity import Witness
-    from policysim.report.screen import Line
 
 
 def add(commands: Commands) -> None:
@@ -24,47 +19,35 @@ def add(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print Δ and Γ, each with the two records that show it."""
+    """Print Δ and Γ, each with the two neighbours that show it."""
     from policysim.files.terminal import print_json, say
-    from policysim.report.screen import Screen
+    from policysim.numbers import rounded, rounded_up, steady
+    from policysim.report.screen import Line, Screen
     from policysim.study.labels import hidden
     from policysim.study.study_problem import build_problem
 
     study = chosen_study(chosen)
     problem = build_problem(study)
-    found = problem.sensitivity
-    if chosen.json:
-        document = {"study": study.name, "adjacency": study.adjacency, "value": found.value, "range": found.range}
-        witnesses = {"witness": found.witness, "range_witness": found.range_witness}
-        print_json(document | {name: witness_document(problem, witness) for name, witness in witnesses.items()})
-        return 0
-    lines = (
-        shown_by(problem, "Sensitivity Δ", found.value, "one treatment's expected utility differs", found.witness),
-        shown_by(problem, "Range Γ", found.range, "a difference of two treatments does (≤ 2Δ)", found.range_witness),
-    )
-    say(Screen(title=study.title, about=(f"Secret: {hidden(study)}.",), lines=lines).text())
-    return 0
-
-
-def witness_document(problem: DecisionProblem, witness: Witness) -> dict[str, Any]:
-    """Two neighbours and the treatments by which they differ most."""
-    return {
-        "record": problem.records.describe(witness.record),
-        "neighbour": problem.records.describe(witness.neighbour),
-        "actions": [problem.actions[action] for action in witness.actions],
-    }
-
-
-def shown_by(problem: DecisionProblem, label: str, value: float, what: str, witness: Witness) -> Line:
-    """A number, and below it the utilities of the two neighbours that show it."""
-    from policysim.numbers import rounded, rounded_up, steady
-    from policysim.report.screen import Line
-
-    rows = []
-    for record in (witness.record, witness.neighbour):
-        utilities = [
-            f"u({problem.actions[action]}) = {rounded(problem.utilities[record, action], digits=6)}"
-            for action in witness.actions
+    records, found = problem.records, problem.sensitivity
+    lines = []
+    document: dict[str, Any] = {"study": study.name, "adjacency": study.adjacency}
+    document |= {"value": found.value, "range": found.range}
+    for key, label, value, witness, what in (
+        ("witness", "Sensitivity Δ", found.value, found.witness, "one treatment's expected utility differs"),
+        ("range_witness", "Range Γ", found.range, found.range_witness, "the difference of two treatments does (≤ 2Δ)"),
+    ):
+        actions = {problem.actions[action]: problem.utilities[:, action] for action in witness.actions}
+        pair = [witness.record, witness.neighbour]
+        record, neighbour = map(records.describe, pair)
+        document[key] = {"record": record, "neighbour": neighbour, "actions": list(actions)}
+        rows = [
+            (", ".join(f"u({name}) = {rounded(of[place], digits=6)}" for name, of in actions.items()), words)
+            for place, words in zip(pair, (record, neighbour), strict=True)
         ]
-        rows.append((", ".join(utilities), problem.records.describe(record)))
-    return Line(label, f"{rounded_up(steady(value), 6)}: the most by which {what} between two neighbours", tuple(rows))
+        size = rounded_up(steady(value), 6)
+        lines.append(Line(label, f"{size}: the most by which {what} between two neighbours", tuple(rows)))
+    if chosen.json:
+        print_json(document)
+    else:
+        say(Screen(title=study.title, about=(f"Secret: {hidden(study)}.",), lines=tuple(lines)).text())
+    return 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policysim.cli.compare_command import horizon
 from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from policies.policy import Policy
     from policysim.course.simulation import Simulated
     from policysim.report.screen import Screen
@@ -67,6 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
     from contextlib import nullcontext
     from dataclasses import asdict
 
+    from policies.optimal.optimum import daily_name
     from policysim.course.process import NotEnoughMemoryError
     from policysim.course.simulation import planned, simulate
     from policysim.errors import EXIT_CHECK, UsageError
@@ -74,7 +77,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.study.study_reader import beside_log
 
     study, policy, whole = _wanted(chosen)
-    writer, log = nullcontext(), chosen.log
+    writer: AbstractContextManager[Any] = nullcontext()
+    log = chosen.log
     if log is not None:
         from policysim.course.simulated_log import check_log_path, open_simulated_log
 
@@ -91,10 +95,10 @@ def run(chosen: argparse.Namespace) -> int:
             )
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {chosen.horizon}: {error}") from None
-        if log is not None:
+        if log is not None and isinstance(way.plan, list):
             writer = open_simulated_log(study.scenario, way.plan[0], log, beside_log(log, chosen.study, study))
         with writer as write:
-            found = simulate(
+            simulated = simulate(
                 study,
                 way.plan,
                 patients=chosen.patients,
@@ -103,8 +107,8 @@ def run(chosen: argparse.Namespace) -> int:
                 write=write,
                 progress=progress,
             )
-    agreement, uses_epsilon = found.agreement, policy.uses_epsilon
-    shown = way_name(policy.name, whole, chosen.horizon)
+    agreement, uses_epsilon = simulated.agreement, policy.uses_epsilon
+    shown = whole or (daily_name(policy.name) if chosen.horizon > 1 else policy.name)
     if chosen.json:
         print_json(
             {
@@ -117,8 +121,8 @@ def run(chosen: argparse.Namespace) -> int:
                 "interval": list(agreement.interval),
                 "errors_apart": agreement.errors_apart,
                 "agrees": agreement.agrees,
-                "treatments": found.treatments,
-                "outcomes": found.outcomes,
+                "treatments": simulated.treatments,
+                "outcomes": simulated.outcomes,
                 "exact_outcomes": way.outcomes,
                 **({"log": log.as_posix()} if log else {}),
             }
@@ -126,7 +130,7 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         per = " for the whole course" if whole else " on each day" if chosen.horizon > 1 else ""
         treated = f"{shown} at ε = {policy.epsilon:g}{per}" if uses_epsilon else shown
-        text = simulated_screen(study, found, way.outcomes, treated, chosen.horizon).text().rstrip("\n")
+        text = simulated_screen(study, simulated, way.outcomes, treated, chosen.horizon).text().rstrip("\n")
         say(f"{text}\n" + (f"Log: {log.as_posix()}\n" if log else ""))
     return 0 if agreement.agrees else EXIT_CHECK
 
@@ -162,15 +166,8 @@ def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | No
     return study, policy, whole
 
 
-def way_name(policy: str, whole: str | None, horizon: int) -> str:
-    """What the policy of a simulation is called."""
-    from policies.optimal.optimum import daily_name
-
-    return whole or (daily_name(policy) if horizon > 1 else policy)
-
-
 def simulated_screen(
-    study: ScenarioStudy, found: Simulated, exact: Mapping[str, float], treated: str, horizon: int
+    study: ScenarioStudy, simulated: Simulated, exact: Mapping[str, float], treated: str, horizon: int
 ) -> Screen:
     """The words on simulated patients: their mean utility beside the exact value, treatments, and each outcome.
 
@@ -178,7 +175,7 @@ def simulated_screen(
     ----------
     study : ScenarioStudy
         Whose patients they are.
-    found : Simulated
+    simulated : Simulated
         What came of them.
     exact : mapping of str to float
         On how many days a patient is expected to have each outcome, as far as that is known.
@@ -192,7 +189,7 @@ def simulated_screen(
     from policysim.study.checks import MOST_ERRORS
     from policysim.study.labels import about_model
 
-    agreement, scenario = found.agreement, study.scenario
+    agreement, scenario = simulated.agreement, study.scenario
     places = max(LEAST_DECIMALS, decimals(agreement.standard_error))
     mean, value, low, high = (
         to_places(number, places) for number in (agreement.mean, agreement.exact, *agreement.interval)
@@ -204,14 +201,10 @@ def simulated_screen(
         verdict = f"Not known: they are {apart}, but among so few patients none may have died. Simulate more."
     else:
         verdict = f"Yes: they are {apart}."
-    given = sum(found.treatments.values())
+    n_treatments = sum(simulated.treatments.values())
     treatments = [
-        (
-            scenario.treatments[name].title if name in scenario.treatments else name,
-            f"{count:,}",
-            percent_1(count / given),
-        )
-        for name, count in found.treatments.items()
+        (scenario.treatments[name].title, f"{count:,}", percent_1(count / n_treatments))
+        for name, count in simulated.treatments.items()
     ]
     outcomes = [
         (
@@ -219,7 +212,7 @@ def simulated_screen(
             f"{count:,}",
             to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
         )
-        for name, count in found.outcomes.items()
+        for name, count in simulated.outcomes.items()
     ]
     counted = "Patients with" if horizon == 1 else "Days with"
     return Screen(

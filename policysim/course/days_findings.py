@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -25,7 +26,7 @@ from policysim.words import ALL, BEST_SCHEDULE
 WITHOUT_DELTA = ("exact-losses", "one-choice", "tree")
 # So many options have letters; further ones that were asked for by name stand among the ways.
 LETTERS = "ABCDEF"
-A, B, C = LETTERS[:3]
+A, B, C = "A", "B", "C"
 TITLES = {A: "Best schedule for everyone", B: "Best private way", C: "Best for each patient"}
 # What a difference in utility is called that no counted outcome makes.
 ALL_ELSE = "all else"
@@ -169,9 +170,11 @@ def _options(
         (B, TITLES[B], private),
         (C, TITLES[C], dict.fromkeys(private, Greedy.name)),
     ]
-    own = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
-    own = [name for name in own if name in set(everyone["policy"])]
-    letters += [(letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], own, strict=False)]
+    further = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
+    further = [name for name in further if name in set(everyone["policy"])]
+    letters += [
+        (letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], further, strict=False)
+    ]
     keyed = everyone.assign(epsilon=everyone["total_epsilon"]).set_index(["policy", "epsilon"]).sort_index()
     rows = [
         {"section": "option", "option": letter, "title": title, "policy": policy, "epsilon": total}
@@ -212,11 +215,11 @@ def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
     # The best single treatment, and the uniform draw, look at no record.
     drawn = of_ways[~of_ways["policy"].isin([BestFixed.name, Uniform.name])]
     for total, rows in drawn.groupby("total_epsilon"):
-        by_way = rows.set_index("way")
-        chosen = by_way.loc[ONCE]
-        for way in (name for name in (TREE, DAILY) if name in by_way.index):
-            if by_way.loc[way, "value"] - chosen["value"] > EQUAL * abs(chosen["value"]):
-                chosen = by_way.loc[way]
+        by_way: dict[Any, dict[Any, Any]] = rows.set_index("way").to_dict("index")
+        chosen = by_way[ONCE]
+        for way in (name for name in (TREE, DAILY) if name in by_way):
+            if by_way[way]["value"] - chosen["value"] > EQUAL * abs(chosen["value"]):
+                chosen = by_way[way]
         best[float(str(total))] = str(chosen["policy"])
     return best
 
@@ -302,12 +305,10 @@ def _exchange(study: ScenarioStudy, differences: pd.DataFrame, lead: str | None)
     """What one of the lead must count for A and B to be equal, at each total; no rows without a lead."""
     rows = []
     against_a = differences[(differences["option"] == B) & (differences["than"] == A)]
-    for total, group in against_a.groupby("epsilon"):
-        if lead is None:
-            break
-        by_outcome = group.set_index("outcome")
-        more, gain = float(by_outcome.loc[lead, "value"]), float(by_outcome.loc[UTILITY, "value"])
+    for total, group in against_a.groupby("epsilon") if lead else ():
+        of_b: dict[Any, dict[Any, Any]] = group.set_index("outcome").to_dict("index")
+        more, gain = of_b[lead]["value"], of_b[UTILITY]["value"]
         without = gain + study.lead_weight * more
-        shows = by_outcome.loc[lead, "verdict"] != verdicts.EQUAL and without / more > 0 if more else False
-        rows.append((total, without, without / more if shows else math.nan, study.lead_weight))
+        depends = of_b[lead]["verdict"] != verdicts.EQUAL and without / more > 0
+        rows.append((total, without, without / more if depends else math.nan, study.lead_weight))
     return pd.DataFrame(rows, columns=["total_epsilon", "all_else", "equal_at", "stated"])

@@ -22,20 +22,22 @@ from policysim.course.treatment_course import public_over_days
 from policysim.errors import UsageError
 from policysim.numbers import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.progress import SILENT, Progress
-from policysim.report.contents import Drawing, SizeName
+from policysim.report.contents import Drawing
 from policysim.report.findings import Findings
 from policysim.report.report import Report
 from policysim.study.declared import ScenarioStudy, require_scenario
 from policysim.study.labels import level_in_words
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import checked_epsilons, usable_policies
-from policysim.words import ALL
+from policysim.words import ALL, SizeName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
 OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
+# The names of all figures, of which a study has those that apply.
+FIGURES = ("course", "published", "ways")
 # The total epsilons by default.
 TOTALS = (1.0, 2.0, 5.0, 10.0)
 # Digits of a total that is printed.
@@ -218,9 +220,7 @@ def _drawings(study: ScenarioStudy, comparison: pd.DataFrame, findings: Findings
 def _published(study: ScenarioStudy, details: DaysDetails) -> Drawing:
     """What plan-tree gives on each day."""
     table, treatments = details.published, study.scenario.treatments
-    titles = {
-        f"p_{name}": f"p_{treatments[name].title if name in treatments else name}" for name in study.scenario.actions
-    }
+    titles = {f"p_{name}": f"p_{treatment.title}" for name, treatment in treatments.items()}
     # Levels in words name their feature.
     some = table["group"] != ALL
     pairs = zip(table.loc[some, "group"], table.loc[some, "level"], strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model, listed
-from policysim.words import BEST_SCHEDULE, in_a_row
+from policysim.words import BEST_SCHEDULE, capital, in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
 TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name)
@@ -64,40 +64,40 @@ def way_title(policy: str) -> str:
     return WAYS.get(policy) or f"drawn daily: {DAILY.get(policy, policy)}"
 
 
+class Change(NamedTuple):
+    """How much more of an outcome, or of utility, an option has than another; and whether that is better."""
+
+    value: float
+    verdict: str
+
+
 class View(NamedTuple):
-    """The findings at one total."""
+    """The findings at one total: options by letter, changes by two letters and outcome, and groups that are harmed."""
 
     study: ScenarioStudy
     details: DaysDetails
     total: float
-    options: pd.DataFrame
-    differences: dict[tuple[str, str], pd.DataFrame]
-    harmed: pd.DataFrame
-
-    def difference(self, option: str, than: str) -> pd.DataFrame:
-        """How an option differs from another, by outcome."""
-        return self.differences[option, than]
+    options: Mapping[str, Mapping[str, Any]]
+    changes: Mapping[tuple[str, str], Mapping[str, Change]]
+    harmed: Sequence[Mapping[str, Any]]
+    patients: int
+    equal_at: float
 
     @property
-    def private(self) -> Any:
-        """The row of the best private way."""
-        return self.options.loc[B]
+    def private(self) -> Mapping[str, Any]:
+        """The best private way."""
+        return self.options[B]
 
     @property
     def counted(self) -> list[str]:
         """The outcomes that are counted, the lead first."""
-        names = [str(name).removeprefix("expected_") for name in self.options if str(name).startswith("expected_")]
+        names = [name.removeprefix("expected_") for name in self.private if name.startswith("expected_")]
         return sorted(names, key=lambda name: name != self.study.lead)
 
     @property
-    def leads(self) -> bool:
-        """Whether the outcome that leads the study is counted over days."""
-        return self.study.lead in self.counted
-
-    @property
-    def patients(self) -> int:
-        """How many patients outcomes are counted among."""
-        return self.details.patients
+    def lead(self) -> str:
+        """The outcome that leads the study; "" if none does, or it is not counted over days."""
+        return self.study.lead if self.study.lead in self.counted and self.study.lead else ""
 
     @property
     def at(self) -> str:
@@ -127,9 +127,14 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
     options, differences, harmed = (
         table[table["epsilon"] == total] for table in (findings.options, findings.differences, findings.harmed)
     )
-    lettered = options[options["section"] == "option"].set_index("option")
-    by_pair = {pair: rows.set_index("outcome") for pair, rows in differences.groupby(["option", "than"])}
-    view = View(study, details, total, lettered, by_pair, harmed)
+    changes: dict[tuple[str, str], dict[str, Change]] = {}
+    for row in differences.to_dict("records"):
+        pair = changes.setdefault((row["option"], row["than"]), {})
+        pair[row["outcome"]] = Change(row["value"], row["verdict"])
+    lettered: Any = options[options["section"] == "option"].set_index("option").to_dict("index")
+    groups: Any = harmed.to_dict("records")
+    equal_at = details.exchange.set_index("total_epsilon")["equal_at"].get(total, math.nan)
+    view = View(study, details, total, lettered, changes, groups, details.patients, float(equal_at))
     return Screen(
         title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
@@ -145,34 +150,26 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
 
 def _advice(view: View) -> str:
     """What to choose, and on what it depends."""
-    of_b = view.difference(B, A)
-    if of_b.loc[UTILITY, "verdict"] != BETTER:
+    of_b = view.changes[B, A]
+    if of_b[UTILITY].verdict != BETTER:
         return f"Choose A: within a total {view.at}, no private way that was compared is better than it."
-    if not view.leads:
+    if not view.lead:
         return "Choose A if nothing may leak; B is better than A under this study's weights."
-    one, lead = view.study.scenario.one_title(str(view.study.lead)), of_b.loc[view.study.lead]
-    equal_at = _equal_at(view)
+    one, equal_at = view.study.scenario.one_title(view.lead), view.equal_at
     if math.isnan(equal_at):
         return f"Choose A if nothing may leak; B is better than A, whatever {one} counts."
-    more, less = (A, B) if lead["verdict"] == WORSE else (B, A)
+    more, less = (A, B) if of_b[view.lead].verdict == WORSE else (B, A)
     return (
         f"Choose {more} if {one} counts more than {rounded(equal_at)} units of utility (this study: "
         f"{plain(view.study.lead_weight)}), {less} if less."
     )
 
 
-def _equal_at(view: View) -> float:
-    """What one of the lead must count for A and B to be equal; NaN if nothing makes them so."""
-    exchange = view.details.exchange.set_index("total_epsilon")["equal_at"]
-    return float(exchange.get(view.total, math.nan))
-
-
 def _about(view: View) -> Iterator[str]:
     """What kind of model this is, the secret, the observer, the treatments, and ε in words."""
     study, details = view.study, view.details
-    treatments, scenario = study.scenario.treatments, study.scenario
-    titles = [(name, treatments[name].title if name in treatments else name) for name in scenario.actions]
-    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles)
+    titles = {name: treatment.title for name, treatment in study.scenario.treatments.items()}
+    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles.items())
     yield f"{about_model(study)} Treatments: {named}."
     secret = "the patient's record" if details.horizon == 1 else f"the patient's records of all {days(details.horizon)}"
     yield f"Secret: {secret}{view.all_but.replace(' but', ', all but')}. Observer: {study.hidden_from}."
@@ -191,8 +188,8 @@ def _introduced(view: View) -> Iterator[Option]:
         "up to ε": f"hides the whole course{view.all_but} up to {view.at}",
         "nothing": "hides nothing",
     }
-    yield Option(A, view.options.loc[A, "title"], f"{_schedule(view)}; {hides['everything']}")
-    for letter, row in view.options.drop(A).iterrows():
+    yield Option(A, view.options[A]["title"], f"{_schedule(view)}; {hides['everything']}")
+    for letter, row in list(view.options.items())[1:]:
         policy, hidden = str(row["policy"]), hides[row["hides"]]
         if letter == C:
             gives = "on each day, under this study's weights"
@@ -204,7 +201,7 @@ def _introduced(view: View) -> Iterator[Option]:
             gives = f"{way_title(policy)}: {DRAWN[policy]}"
         else:
             gives = f"{way_title(policy)}, with odds that the record of the day sets"
-        yield Option(str(letter), row["title"], f"{gives}{' ' if gives.endswith(' so') else '; '}{hidden}")
+        yield Option(letter, row["title"], f"{gives}{' ' if gives.endswith(' so') else '; '}{hidden}")
 
 
 def _schedule(view: View) -> str:
@@ -212,17 +209,18 @@ def _schedule(view: View) -> str:
     schedule, treatments = view.details.schedule, view.study.scenario.treatments
     if schedule["class"].nunique() > 1:
         return f"on each day the same treatment for all who agree in {view.all_but.removeprefix(' but ')}"
-    runs = [(name, list(rows)) for name, rows in groupby(schedule.itertuples(), key=lambda row: str(row.treatment))]
-    titles = {name: treatments[name].title if name in treatments else name for name, _ in runs}
+    by_treatment = groupby(schedule.to_dict("records"), key=lambda row: str(row["treatment"]))
+    runs = [(name, list(rows)) for name, rows in by_treatment]
+    titles = {name: treatments[name].title for name, _ in runs}
     if len(runs) == 1:
         return f"{titles[runs[0][0]]} every day" if len(schedule) > 1 else titles[runs[0][0]]
     if len(runs) > MOST_NAMED:
         counts = schedule["treatment"].value_counts(sort=False)
         return in_a_row([f"{titles[str(name)]} on {days(int(count))}" for name, count in counts.items()], "and")
     texts = [
-        f"{titles[name]} on day {rows[0].day}"
+        f"{titles[name]} on day {rows[0]['day']}"
         if len(rows) == 1
-        else f"{titles[name]} on days {rows[0].day} to {rows[-1].day}"
+        else f"{titles[name]} on days {rows[0]['day']} to {rows[-1]['day']}"
         for name, rows in runs
     ]
     return in_a_row(texts, "and")
@@ -238,7 +236,7 @@ def _lines(view: View) -> Iterator[Line]:
         lost = f"{in_a_row(worse, 'and')}{beyond}; {_units(view, A, C)} units in all"
         text = f"costs (A instead of C), {among}: {lost}."
     yield Line("Hiding everything", text)
-    verdict = view.difference(B, A).loc[UTILITY, "verdict"]
+    verdict = view.changes[B, A][UTILITY].verdict
     if verdict == EQUAL:
         yield Line("Leaking up to ε", "buys nothing: B is as good as A.")
     else:
@@ -262,16 +260,17 @@ def _lines(view: View) -> Iterator[Line]:
 
 def _changes(view: View, option: str, than: str) -> tuple[list[str], list[str]]:
     """What an option makes better than another, and what worse."""
-    rows = view.difference(option, than)
-    better, worse = [], []
+    better: list[str] = []
+    worse: list[str] = []
     for name in (*view.counted, ALL_ELSE):
-        value, verdict = float(rows.loc[name, "value"]) * view.patients, rows.loc[name, "verdict"]
+        change_per_patient, verdict = view.changes[option, than][name]
+        value = change_per_patient * view.patients
         side = better if verdict == BETTER else worse
         fewer = "fewer" if verdict == BETTER else "more"
         if verdict != EQUAL and name == ALL_ELSE:
             side.append(f"{about(value)} {fewer} units of utility lost in all else")
         elif verdict != EQUAL:
-            places = agreeing((view.options[f"expected_{name}"] * view.patients)[[A, B, C]].tolist())
+            places = _places(view, f"expected_{name}")
             size = about(value) if abs(value) >= ROUGH else to_places(abs(value), places)
             side.append(f"{size} {fewer} {view.study.scenario.counted_title(name)}")
     return better, worse
@@ -279,21 +278,22 @@ def _changes(view: View, option: str, than: str) -> tuple[list[str], list[str]]:
 
 def _units(view: View, option: str, than: str) -> str:
     """The size of a difference in utility."""
-    return about(float(view.difference(option, than).loc[UTILITY, "value"]) * view.patients)
+    return about(view.changes[option, than][UTILITY].value * view.patients)
 
 
 def _worth(view: View) -> Line:
     """Whether what B buys is worth what it costs: by what one of the lead counts."""
-    equal_at, label = _equal_at(view), "Is that worth it?"
-    if not view.leads or math.isnan(equal_at):
-        better = view.difference(B, A).loc[UTILITY, "verdict"] == BETTER
-        said = "B is better than A" if better else "B is not better than A"
-        whatever = f", whatever {view.study.scenario.one_title(str(view.study.lead))} counts" if view.leads else ""
-        return Line(label, f"{said} under this study's weights{whatever if better else ''}. {NO_VERSIONS}")
-    one = view.study.scenario.one_title(str(view.study.lead))
-    worse = view.difference(B, A).loc[view.study.lead, "verdict"] == WORSE
-    below, above = (B, A) if worse else (A, B)
-    stated = below if view.study.lead_weight < equal_at else above
+    equal_at, label = view.equal_at, "Is that worth it?"
+    verdict = view.changes[B, A][UTILITY].verdict
+    if not view.lead or math.isnan(equal_at):
+        sentence = "B is better than A" if verdict == BETTER else "B is not better than A"
+        whatever = f", whatever {view.study.scenario.one_title(view.lead)} counts" if view.lead else ""
+        return Line(
+            label, f"{sentence} under this study's weights{whatever if verdict == BETTER else ''}. {NO_VERSIONS}"
+        )
+    one = view.study.scenario.one_title(view.lead)
+    below, above = (B, A) if view.changes[B, A][view.lead].verdict == WORSE else (A, B)
+    stated = B if verdict == BETTER else A
     here = f" (this study: {plain(view.study.lead_weight)})"
     return Line(
         label,
@@ -307,18 +307,14 @@ def _worth(view: View) -> Line:
 
 def _harmed(view: View) -> str:
     """The groups that B gives more of the lead, or less utility, than A."""
-    what = (
-        f"more {view.study.scenario.counted_title(str(view.study.lead))}"
-        if view.leads
-        else "more units of utility lost"
-    )
+    what = f"more {view.study.scenario.counted_title(view.lead)}" if view.lead else "more units of utility lost"
     if not view.study.by:
         return "Not known: no groups of patients are compared."
-    if view.harmed.empty:
+    if not view.harmed:
         return f"No group that was compared has {what} under B than under A."
     first, *others = [
-        f"“{row.group}” ({percent(row.share)}): {about(row.value * view.patients)}"
-        for row in view.harmed.head(MOST_GROUPS).itertuples()
+        f"“{row['group']}” ({percent(row['share'])}): {about(row['value'] * view.patients)}"
+        for row in view.harmed[:MOST_GROUPS]
     ]
     return f"By B instead of A, most: {first} {what} per {view.patients:,} of them{''.join(f'; {x}' for x in others)}."
 
@@ -342,8 +338,8 @@ def _by_day(view: View, policy: str) -> str:
     spending = rows[rows["epsilon_spent"] > 0].sort_values("epsilon_spent", ascending=False, kind="stable")
     if spending.empty:
         return "nothing"
-    named = spending.head(MOST_NAMED).sort_values("day")
-    texts = [f"{rounded(row.epsilon_spent)} on day {row.day}" for row in named.itertuples()]
+    named = spending.head(MOST_NAMED).sort_values("day").to_dict("records")
+    texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in named]
     rest = len(spending) - len(named)
     texts += [f"less on {rest} more"] if rest else []
     same = ", and nothing on other days" if len(spending) < len(rows) else ""
@@ -366,55 +362,45 @@ def agreeing(values: Sequence[float]) -> int:
     return 2
 
 
+def _places(view: View, column: str) -> int:
+    """The decimals of A, B and C in a row of the table."""
+    return agreeing([view.options[letter][column] * view.patients for letter in (A, B, C)])
+
+
 def _numbers(view: View) -> Grid:
     """The options side by side, and differences whose weighted sum is that in utility."""
-    letters, pairs = list(view.options.index), [(A, C), (B, A)]
-    head = (
-        f"Total {view.at} (a smaller ε hides more)",
-        "weighs",
-        *letters,
-        *(f"{one} − {other}" for one, other in pairs),
-    )
+    options, pairs = view.options.values(), [(A, C), (B, A)]
+    head = (f"Total {view.at} (a smaller ε hides more)", "weighs", *view.options, *(f"{a} − {b}" for a, b in pairs))
+
+    def cells(column: str, outcome: str, sign: int = 1) -> list[str]:
+        places = _places(view, column)
+        moved = (change(sign * view.changes[pair][outcome].value * view.patients, places) for pair in pairs)
+        return [*(to_places(option[column] * view.patients, places) for option in options), *moved]
+
     rows = []
     for name in view.counted:
-        values = view.options[f"expected_{name}"] * view.patients
-        places = agreeing(values[[A, B, C]].tolist())
-        title = f"{view.study.scenario.counted_title(name)} per {view.patients:,}"
-        differences = [float(view.difference(*pair).loc[name, "value"]) * view.patients for pair in pairs]
-        rows.append(
-            (
-                title[:1].upper() + title[1:],
-                plain(view.study.weights[name]),
-                *(to_places(value, places) for value in values),
-                *(change(value, places) for value in differences),
-            )
-        )
-    lost = view.options["loss"] * view.patients
-    places = agreeing(lost[[A, B, C]].tolist())
-    by_row = {
-        name: [-float(view.difference(*pair).loc[name, "value"]) * view.patients for pair in pairs]
-        for name in (ALL_ELSE, UTILITY)
-    }
+        title = capital(f"{view.study.scenario.counted_title(name)} per {view.patients:,}")
+        rows.append((title, plain(view.study.weights[name]), *cells(f"expected_{name}", name)))
     if view.counted:
-        blank = [""] * len(letters)
-        rows.append(("All else, in utility lost", "", *blank, *(change(v, places) for v in by_row[ALL_ELSE])))
-    texts = [*(to_places(value, places) for value in lost), *(change(v, places) for v in by_row[UTILITY])]
-    rows.append((f"Utility lost per {view.patients:,}", "", *texts))
-    told_apart = [kept(rate) for rate in view.options["guess_rate"]]
-    rows.append(("Two courses told apart (toss: 50\u00a0%)", "", *told_apart, "", ""))
+        blank = [""] * len(options)
+        rows.append(("All else, in utility lost", "", *blank, *cells("loss", ALL_ELSE, -1)[len(options) :]))
+    rows.append((f"Utility lost per {view.patients:,}", "", *cells("loss", UTILITY, -1)))
+    told_apart = [kept(option["guess_rate"]) for option in options]
+    rows.append(("Two courses told apart (toss: 50\u00a0%)", "", *told_apart, *[""] * len(pairs)))
     return Grid(head, tuple(rows), name="options")
 
 
 def _trace(view: View, options: pd.DataFrame) -> Grid:
     """What each way loses at each total, below what no mechanism can avoid."""
-    totals = _shown(sorted(view.details.odds), view.total)
+    near = sorted(view.details.odds, key=lambda total: (total != view.total, abs(total - view.total)))
+    totals = sorted(near[:MOST_TOTALS])
     ways = options[options["section"] == "way"].set_index(["policy", "epsilon"])["loss"]
     private = options[options["option"] == B].set_index("epsilon")["policy"]
     bounds = view.details.bounds.set_index("total_epsilon")["least_loss"]
     rows = []
     if not bounds.empty:
         least = [float(bounds.get(total, math.nan)) * view.patients for total in totals]
-        rows.append(("no mechanism loses less than", *map(_whole_below, least)))
+        rows.append(("limit: no mechanism loses less than", *map(_whole_below, least)))
     compared = set(options.loc[options["section"] == "way", "policy"])
     for policy in (name for name in dict.fromkeys([*TRACE, *private]) if name in compared):
         values = [float(ways[policy, total]) * view.patients for total in totals]
@@ -423,16 +409,9 @@ def _trace(view: View, options: pd.DataFrame) -> Grid:
             for value, total in zip(values, totals, strict=True)
         ]
         rows.append((way_title(policy), *texts))
-    of_a = to_places(float(view.options.loc[A, "loss"]) * view.patients, 0)
+    of_a = to_places(view.options[A]["loss"] * view.patients, 0)
     head = (f"Utility lost per {view.patients:,} (A: {of_a}; C: 0)", *(f"ε = {plain(total)}" for total in totals))
     return Grid(head, tuple(rows), name="comparison")
-
-
-def _shown(totals: Sequence[float], total: float) -> list[float]:
-    """The totals around the printed one."""
-    place = list(totals).index(total)
-    start = max(0, min(place - MOST_TOTALS // 2, len(totals) - MOST_TOTALS))
-    return list(totals[start : start + MOST_TOTALS])
 
 
 def _whole_below(value: float) -> str:
@@ -455,7 +434,7 @@ def _notes(view: View) -> Iterator[str]:
         bound = bounds.iloc[0]
         first = "the first two days" if bound["hides"] == "course" else "the first day"
         proof = "in rational arithmetic" if bound["proof"] == RATIONALS else "with sums that are rounded up"
-        note += f" The bound asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
+        note += f" The limit asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
     yield (
         f"{note} How long a stay lasts is {'public' if details.length_public else 'hidden'}. A treatment after day "
         f"{details.horizon} leaks again; ε does not cover outcomes that an observer sees."
@@ -465,14 +444,14 @@ def _notes(view: View) -> Iterator[str]:
 def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
     """Every way at this total, what the days spend, the best way at each horizon, and the courses of the tree."""
     ways = options[options["section"] == "way"]
-    lead = f"expected_{view.study.lead}"
+    lead = f"expected_{view.lead}"
     head = ["Way", "utility lost"]
-    head += [view.study.scenario.counted_title(str(view.study.lead))] if view.leads else []
+    head += [view.study.scenario.counted_title(view.lead)] if view.lead else []
     rows = [
         (
             way_title(row["policy"]),
             to_places(row["loss"] * view.patients, 0),
-            *([to_places(row[lead] * view.patients, 0)] if view.leads else []),
+            *([to_places(row[lead] * view.patients, 0)] if view.lead else []),
             rounded(row["total_spent"]),
             rounded(row["epsilon_spent"]),
             percent_1(row["guess_rate"]),
@@ -492,19 +471,4 @@ def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
         tuple((way_title(str(policy)), _by_day(view, str(policy))) for policy in drawn),
         title=f"What ways that draw anew each day spend of a total {view.at}",
         name="spent",
-    )
-    best = view.details.ways[view.details.ways["best"]]
-    fields = [
-        (days(int(row.horizon)), plain(row.total_epsilon), way_title(str(row.policy))) for row in best.itertuples()
-    ]
-    yield Grid(("Days", "total ε", "way"), tuple(fields), title="The best way, by days and total ε", name="ways")
-    courses = view.details.courses
-    courses = courses[(courses["horizon"] == view.details.horizon) & (courses["total_epsilon"] == view.total)]
-    rows = [(str(row.course), rounded(row.least)) for row in courses.itertuples()]
-    yield Grid(
-        ("Course", "least"),
-        tuple(rows),
-        title=f"What plan tree may publish at a total {view.at}",
-        note="least: the probability that a course has at least, whatever the records are; at most e^ε times as much.",
-        name="courses",
     )

@@ -42,7 +42,7 @@ def evaluate(
     seed: int = 0,
     deterministic: bool = True,
 ) -> pd.DataFrame:
-    """Let a policy act in an environment: its mean return and outcomes, beside the exact values where they are known.
+    """Let a policy act in an environment, and compare its mean return and outcomes with known exact values.
 
     Parameters
     ----------

@@ -164,8 +164,8 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
     if process.horizon is None:
         if policy is not None:
             raise ValueError(
-                "Q-values under a private policy need a horizon: without one they would have to be found together with "
-                "the policy that is made of them, which need not be possible. Give a horizon."
+                "Q-values under a private policy need a horizon: without one, the policy "
+                "and its own values depend on each other. Give a horizon."
             )
         return solve_infinite(require_tabular(process))
     n, k = process.rewards.shape

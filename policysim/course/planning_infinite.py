@@ -419,8 +419,8 @@ def _ending_policy(mdp: TabularMDP, allowed: BoolArray, rests: BoolArray) -> Int
         inside = reached
     if not inside.all():
         raise ValueError(
-            f"from state {int(np.flatnonzero(~inside)[0])} the process never ends, nor rests at rewards of 0, whatever "
-            "is done: give a discount < 1 or a horizon."
+            f"from state {int(np.flatnonzero(~inside)[0])} the process never ends, nor rests at rewards of 0, under "
+            "any policy: give a discount < 1 or a horizon."
         )
     # The smallest distance among the next states of each state and action, (S, A). One more entry, so that rows
     # without next states at the end have a place to start.

@@ -359,7 +359,7 @@ def planned(
     whole : {"plan-once", "plan-tree"}, optional
         What spends one epsilon on the whole course in place of a choice each day.
     progress : Progress, optional
-        Told of the days that were planned.
+        Reports the planned days.
     """
     if horizon == 1:
         problem = build_problem(study)
@@ -372,8 +372,8 @@ def planned(
         return Planned(tree, tree.value, counted)
     if whole == PLAN_ONCE:
         once = plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress)
-        given = once.problem.prior[:, np.newaxis] * once.probabilities
-        counted = {name: float((given * table).sum()) for name, table in once.problem.outcomes.items()}
+        joint = once.problem.prior[:, np.newaxis] * once.probabilities
+        counted = {name: float((joint * table).sum()) for name, table in once.problem.outcomes.items()}
         return Planned(once, once.value, counted)
     progress.expect(horizon)
     tables = []

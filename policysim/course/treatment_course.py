@@ -418,7 +418,7 @@ def public_over_days(study: ScenarioStudy) -> tuple[str, ...]:
         kept = ", ".join(f'"{name}"' for name in public if name not in changing)
         instead = f"[privacy] public = [{kept}]" if kept else 'adjacency = "any-record"'
         raise ValueError(
-            f"over days what is public must never change, and {', '.join(changing)} may: what is public of it tomorrow "
-            f"depends on what is hidden today, and would reveal it; set {instead}"
+            f"over days a public feature must never change, and {', '.join(changing)} may: tomorrow's public value "
+            f"depends on today's hidden record, and would reveal it; set {instead}"
         )
     return public

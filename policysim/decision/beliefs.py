@@ -143,8 +143,8 @@ class Observer:
         joint = np.stack(sums, axis=2)[self.possible]
         before, actions = joint.sum(axis=2), joint.sum(axis=1, keepdims=True)
         patients = before.sum(axis=1)
-        told = actions > rarest * patients[:, None, None]
-        after = np.divide(joint, actions, out=np.full_like(joint, np.nan), where=told)
+        frequent = actions > rarest * patients[:, None, None]
+        after = np.divide(joint, actions, out=np.full_like(joint, np.nan), where=frequent)
         return levels, before / patients[:, None], after
 
     def words(self, in_words: Callable[[str, str], str]) -> list[str]:
@@ -228,8 +228,8 @@ def moved_beliefs(table: pd.DataFrame) -> pd.DataFrame:
     Of two levels of a feature the second, which says the same as the first.
     """
     of_feature = table.groupby("feature")["level"]
-    told = _with_changes(table)[(of_feature.transform("size") != 2) | (of_feature.cumcount() > 0)]
-    return told[told["change"] >= LEAST_MOVED].sort_values("change", ascending=False, kind="stable")
+    changes = _with_changes(table)[(of_feature.transform("size") != 2) | (of_feature.cumcount() > 0)]
+    return changes[changes["change"] >= LEAST_MOVED].sort_values("change", ascending=False, kind="stable")
 
 
 def strongest_belief(table: pd.DataFrame | None) -> pd.Series | None:

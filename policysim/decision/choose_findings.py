@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,13 +16,13 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
-from policysim.decision.demands import Demand, make_demand
+from policysim.decision.demands import make_demand
 from policysim.decision.find import judged
 from policysim.decision.limit import LeastPossible
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import Redrawn
 from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
 from policysim.study.labels import Labels
@@ -48,12 +49,14 @@ class ChooseDetails:
         As `Choices` has them: each mechanism at its least epsilon, and each treatment for everyone.
     demands : DataFrame
         option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
-        smaller epsilon.
+        smaller epsilon if that is not proved impossible for all.
     verdicts : DataFrame
         policy, value, low, high, verdict and better_in (NaN where nothing varies): the difference in utility from the
         best single treatment by utility, which is "best-fixed".
     versions : int
         Of the model; 0 where the stated numbers alone are known, and of a log.
+    of_log : bool
+        Whether patients held out decide.
     choice : str
         Why that is chosen: one of the constants of this module.
     chosen : str
@@ -62,8 +65,8 @@ class ChooseDetails:
         The letter of the best single treatment by utility.
     lead : str or None
         The outcome that leads, if it can happen.
-    per : int
-        The patients among whom events are counted.
+    patients : int
+        Among whom events are counted.
     next_epsilon : float
         The next smaller number of as many digits as B's epsilon; NaN without B.
     next_impossible : bool
@@ -76,10 +79,8 @@ class ChooseDetails:
         The most of outcomes that the demands allow, per patient.
     shares : bool
         Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
-    published : bool
-        Whether an observer sees a publication alone.
     copy_epsilon : float
-        The epsilon of its randomised copy; NaN without a study.
+        The epsilon at which `compare` randomises a published copy; NaN without a study.
     """
 
     wish: Wish
@@ -88,11 +89,12 @@ class ChooseDetails:
     demands: pd.DataFrame
     verdicts: pd.DataFrame
     versions: int
+    of_log: bool
     choice: str
     chosen: str
     single: str
     lead: str | None
-    per: int
+    patients: int
     next_epsilon: float
     next_impossible: bool
     limit: float
@@ -103,7 +105,6 @@ class ChooseDetails:
     possible: bool | None
     bounds: Mapping[str, float]
     shares: bool
-    published: bool
     copy_epsilon: float
 
 
@@ -153,18 +154,24 @@ def find(
     each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
     each["allowed"] = choices.wish.demand(problem).margin(problem, Greedy().probabilities(problem)) >= 0
     needs = rows_of(choices.needs[choices.needs["epsilon"] < math.inf])
-    verdicts = _verdicts([each, *needs], rows_of(choices.for_all)[0], versions, held_out)
+    best_single = rows_of(choices.for_all)[0]
+    verdicts = pd.DataFrame(
+        {"policy": row["policy"], **_verdict(row, best_single, versions, held_out)} for row in [each, *needs]
+    )
     published = study is not None and study.seen == "publication"
     better = {*verdicts.loc[verdicts["verdict"] == BETTER, "policy"]}
     choice, chosen = decided(choices, better, each if published else None)
     mechanism = chosen if choice == MECHANISM else next(iter(sorted(needs, key=lambda row: not row["allowed"])), None)
     candidates = _candidates(problem, choices, labels, chosen=chosen, mechanism=mechanism, each=each)
     demands = [row for candidate in candidates for row in _checked(problem, choices.wish, candidate)]
-    second = [candidate for candidate in candidates if candidate.letter == "B" and candidate.row["epsilon"] > 0]
-    below = next_below(second[0].row["epsilon"]) if second else math.nan
-    for candidate in second:
-        demands += _checked(problem, choices.wish, _at(problem, candidate, below))
-    per, options = _options(choices, candidates, verdicts, chosen)
+    second = next((candidate for candidate in candidates if candidate.letter == "B"), None)
+    below = next_below(second.row["epsilon"]) if second is not None and second.row["epsilon"] > 0 else math.nan
+    impossible = second is not None and choices.attains(second.row["epsilon"])
+    if second is not None and below > 0 and not impossible:
+        # Where the bounds cannot be kept there is no mechanism, and nothing to check.
+        with suppress(InfeasibleError):
+            demands += _checked(problem, choices.wish, _at(problem, second, below))
+    patients, options = _options(choices, candidates, verdicts, chosen)
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
@@ -172,13 +179,14 @@ def find(
         demands=pd.DataFrame(demands),
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),
+        of_log=held_out is not None,
         choice=choice,
         chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
-        single=next(one.letter for one in candidates if one.gives(rows_of(choices.for_all)[0])),
+        single=next(candidate.letter for candidate in candidates if candidate.gives(best_single)),
         lead=choices.lead,
-        per=per,
+        patients=patients,
         next_epsilon=below,
-        next_impossible=bool(second) and choices.attains(second[0].row["epsilon"]),
+        next_impossible=impossible,
         limit=choices.limit,
         limit_proven=choices.limit_proven,
         least_possible=choices.least_possible,
@@ -187,12 +195,16 @@ def find(
         possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
         bounds=dict(choices.wish.demand(problem).at_most),
         shares=gain_of(problem).has_shares and Greedy.name in better,
-        published=published,
         copy_epsilon=math.nan if study is None else study.epsilon,
     )
     return Findings(
         options=options,
-        differences=_differences(candidates, versions, choices.lead, verdicts, of_log=held_out is not None),
+        differences=pd.DataFrame(
+            {"epsilon": second.row["epsilon"], "option": "B", "than": "A", "outcome": outcome}
+            | _verdict(second.row, candidates[0].row, versions, held_out, outcome)
+            for outcome in (UTILITY, choices.lead)
+            if second is not None and outcome is not None
+        ),
         harmed=pd.DataFrame(),
         leaks=pd.DataFrame(),
         warnings=() if uses_hidden(problem) else (unused(),),
@@ -263,85 +275,60 @@ def _candidates(
 
 
 def _at(problem: DecisionProblem, candidate: Candidate, epsilon: float) -> Candidate:
-    """A mechanism at another epsilon; where it cannot keep its bounds there, its row has no numbers."""
+    """A mechanism at another epsilon."""
     policy = replace(candidate.policy, epsilon=epsilon)
     on = evaluated_on(policy, problem)
-    try:
-        row = row_of(on, policy.name, policy.probabilities(on), epsilon, epsilon)
-    except InfeasibleError:
-        row = {"epsilon": epsilon}
+    row = row_of(on, policy.name, policy.probabilities(on), epsilon, epsilon)
     return candidate._replace(policy=policy, row=row)
 
 
 def _checked(problem: DecisionProblem, wish: Wish, candidate: Candidate) -> Iterator[dict[str, Any]]:
-    """Each demand, and whether an option meets it."""
+    """Each demand by itself, and whether an option meets it."""
     row, on = candidate.row, evaluated_on(candidate.policy, problem)
-    known = "policy" in row
-    for name, outcome, limit, value, demand in _demands(problem, wish, row if known else {}):
-        if demand is None:
-            met = row["epsilon"] <= wish.max_epsilon if name == "max_guess" else not value > wish.most_guessed
-        else:
-            met = known and demand.margin(on, candidate.policy.probabilities(on)) >= 0
-        asked = {"demand": name, "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
-        yield {"option": candidate.letter, "epsilon": row["epsilon"], **asked}
-
-
-def _demands(
-    problem: DecisionProblem, wish: Wish, row: Mapping[str, Any]
-) -> Iterator[tuple[str, str, float, float, Demand | None]]:
-    """The demands one by one: name, outcome, limit, what a row has of it, and the same alone; None of guesses."""
-    nothing = math.nan
-    if wish.keep is not None:
-        yield "keep", "", wish.keep, row.get("benefit_kept", nothing), make_demand(problem, keep=wish.keep)
-    if wish.max_loss is not None:
-        by_lot = float(by_lot_loss(problem))
-        value = row.get("loss", nothing) / by_lot if by_lot else nothing
-        yield "max_loss", "", wish.max_loss, value, make_demand(problem, max_loss=wish.max_loss)
-    if wish.max_extra_lead is not None and problem.lead is not None:
-        fixed = float(problem.prior @ problem.of_best_fixed(problem.outcomes[problem.lead]))
-        value = row.get(f"expected_{problem.lead}", nothing) - fixed
-        demand = make_demand(problem, max_extra_lead=wish.max_extra_lead)
-        yield "max_extra_lead", problem.lead, wish.max_extra_lead, value, demand
+    table = candidate.policy.probabilities(on)
+    by_lot, lead = float(by_lot_loss(problem)), problem.lead or ""
+    values = {
+        "keep": row["benefit_kept"],
+        "max_loss": row["loss"] / by_lot if by_lot else math.nan,
+        "max_guess": row["right_guesses"],
+        "max_guess_rate": row["guess_rate"],
+    }
+    if lead:
+        fixed = float(problem.prior @ problem.of_best_fixed(problem.outcomes[lead]))
+        values["max_extra_lead"] = row[f"expected_{lead}"] - fixed
+    guesses = {
+        "max_guess": row["epsilon"] <= wish.max_epsilon,
+        "max_guess_rate": not row["guess_rate"] > wish.most_guessed,
+    }
+    option = {"option": candidate.letter, "epsilon": row["epsilon"]}
+    for name, value in values.items():
+        if (limit := getattr(wish, name)) is not None:
+            alone = None if name in guesses else make_demand(problem, **{name: limit})
+            met = guesses[name] if alone is None else alone.margin(on, table) >= 0
+            outcome = lead if name == "max_extra_lead" else ""
+            yield option | {"demand": name, "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
     for outcome, most in wish.at_most.items():
-        demand = make_demand(problem, at_most={outcome: most})
-        yield "at_most", outcome, demand.at_most[outcome], row.get(f"expected_{outcome}", nothing), demand
-    if wish.max_guess is not None:
-        yield "max_guess", "", wish.max_guess, row.get("right_guesses", nothing), None
-    if wish.max_guess_rate is not None:
-        yield "max_guess_rate", "", wish.max_guess_rate, row.get("guess_rate", nothing), None
+        alone = make_demand(problem, at_most={outcome: most})
+        met, value = alone.margin(on, table) >= 0, row[f"expected_{outcome}"]
+        limit = alone.at_most[outcome]
+        yield option | {"demand": "at_most", "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
 
 
-def _verdicts(
-    rows: Sequence[dict[str, Any]], single: Mapping[str, Any], versions: Redrawn | None, held_out: pd.DataFrame | None
-) -> pd.DataFrame:
-    """Whether policies are better than the best single treatment by utility."""
-    if held_out is not None:
-        known = held_out["verdict"].isin([BETTER, EQUAL, WORSE])
-        return held_out.assign(verdict=held_out["verdict"].where(known, NOT_SHOWN), better_in=math.nan)
-    found = []
-    for row in rows:
-        across = None if versions is None else versions.differences(row["policy"], single["policy"], "value")
-        found.append({"policy": row["policy"], **judged(row["value"], single["value"], 1.0, across)})
-    return pd.DataFrame(found)
-
-
-def _differences(
-    candidates: Sequence[Candidate], versions: Redrawn | None, lead: str | None, verdicts: pd.DataFrame, *, of_log: bool
-) -> pd.DataFrame:
-    """B against A in utility and in the lead."""
-    by_letter = {candidate.letter: candidate.row for candidate in candidates}
-    if "B" not in by_letter:
-        return pd.DataFrame()
-    one, other, rows = by_letter["B"], by_letter["A"], []
-    outcomes = {UTILITY: ("value", 1.0)} | ({} if lead is None else {lead: (f"expected_{lead}", -1.0)})
-    for outcome, (column, sign) in outcomes.items():
-        across = None if versions is None else versions.differences(one["policy"], other["policy"], column)
-        found = judged(one[column], other[column], sign, across)
-        if of_log:
-            known = verdicts.loc[verdicts["policy"] == one["policy"], ["low", "high", "verdict"]]
-            found |= {"verdict": NOT_SHOWN} | next(iter(rows_of(known)), {})
-        rows.append({"epsilon": one["epsilon"], "option": "B", "than": "A", "outcome": outcome, **found})
-    return pd.DataFrame(rows)
+def _verdict(
+    one: Mapping[str, Any],
+    other: Mapping[str, Any],
+    versions: Redrawn | None,
+    held_out: pd.DataFrame | None,
+    outcome: str = UTILITY,
+) -> dict[str, Any]:
+    """The difference of two rows, and whether the first is better: on patients held out, or by versions."""
+    column, sign = ("value", 1.0) if outcome == UTILITY else (f"expected_{outcome}", -1.0)
+    across = None if versions is None else versions.differences(one["policy"], other["policy"], column)
+    found = judged(one[column], other[column], sign, across)
+    if held_out is None:
+        return found
+    known = rows_of(held_out.loc[held_out["policy"] == one["policy"], ["low", "high", "verdict"]])
+    return {**found, "verdict": NOT_SHOWN, **next(iter(known), {})}
 
 
 def _options(
@@ -365,11 +352,11 @@ def _options(
     options = options.join(verdicts.set_index("policy")[["verdict", "better_in"]], on="policy")
     counted = [f"expected_{name}" for name in dict.fromkeys([choices.lead, *choices.wish.at_most]) if name]
     rates = options[counted] if counted else options["loss"]
-    per = population(rates.to_numpy(dtype=np.float64).ravel())
+    patients = population(rates.to_numpy(dtype=np.float64).ravel())
     options["more_lead"] = math.nan
     if choices.lead is not None:
         # Of the numbers as they are printed: who subtracts them finds the same.
         expected = options[f"expected_{choices.lead}"].astype(np.float64)
-        shown = (expected * per).round(apart(expected.dropna(), per)) / per
+        shown = (expected * patients).round(apart(expected.dropna(), patients)) / patients
         options["more_lead"] = shown - shown.iloc[0]
-    return per, options
+    return patients, options

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from policysim.decision.choose import rows_of
-from policysim.decision.choose_findings import (
-    EACH,
-    IMPOSSIBLE,
-    MECHANISM,
-    OPEN,
-    SINGLE,
-    UNSURE,
-    ChooseDetails,
-)
+from policysim.decision.choose_findings import EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
 from policysim.decision.demands import SCANNED
 from policysim.numbers import (
     DIGITS,
@@ -39,7 +31,7 @@ from policysim.numbers import (
     rounded_down,
     to_places,
 )
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
@@ -90,7 +82,7 @@ def hides(row: Mapping[str, Any]) -> str:
         return "hides everything: the treatment says nothing about the secret"
     if row["hides"] == "nothing":
         return "best under the weights of this study; hides nothing"
-    return f"drawn at random, with odds that the record sets; hides the secret up to ε = {decimal(row['epsilon'])}"
+    return f"drawn at random, with chances that depend on the record; hides it up to ε = {decimal(row['epsilon'])}"
 
 
 def advice(findings: Findings) -> str:
@@ -126,9 +118,7 @@ def advice(findings: Findings) -> str:
 def _sureness(row: Mapping[str, Any], details: ChooseDetails) -> str:
     """How B fares against the best single treatment by utility."""
     single = details.single
-    judged = next((found for found in rows_of(details.verdicts) if found["policy"] == row["policy"]), None)
-    if judged is None:
-        return f"Nobody has tested B against {single} on other patients."
+    (judged,) = rows_of(details.verdicts[details.verdicts["policy"] == row["policy"]])
     if details.versions:
         versions = f"{plain(judged['better_in'])} of {plain(details.versions)} versions of the model"
         return f"B has more utility than {single} in {versions}, in which its uncertain numbers vary."
@@ -137,11 +127,9 @@ def _sureness(row: Mapping[str, Any], details: ChooseDetails) -> str:
             f"On patients who were not used to build it, B has {interval(judged['low'], judged['high'], sign=True)} "
             f"more utility than {single} ({percent(LEVEL)} interval)."
         )
-    return f"By the stated numbers alone, utility is {_than(judged['verdict'])} with B than with {single}."
-
-
-def _than(verdict: str) -> str:
-    return {BETTER: "higher", WORSE: "lower"}.get(verdict, "not higher")
+    if details.of_log:
+        return f"Nobody has tested B against {single} on other patients."
+    return f"B against {single}, by the stated numbers alone: {judged['verdict']}."
 
 
 def _demand_rows(details: ChooseDetails, labels: Labels) -> Iterator[tuple[str, str]]:
@@ -214,7 +202,7 @@ def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         )
     elif details.next_epsilon > 0:
         rows = details.demands[(details.demands["epsilon"] == details.next_epsilon) & ~details.demands["met"]]
-        failing = [f"{demand_words(row, details, labels)}{_missed(row)}" for row in rows_of(rows)]
+        failing = [f"{demand_words(row, details, labels)}{_in_brackets(row)}" for row in rows_of(rows)]
         if failing:
             texts.append(f"At ε = {decimal(details.next_epsilon)} B does not meet: {in_a_row(failing, 'and')}.")
     if not details.next_impossible and details.limit_proven and 0 < details.limit < math.inf:
@@ -224,10 +212,6 @@ def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         yield " ".join(texts)
 
 
-def _missed(row: Mapping[str, Any]) -> str:
-    return _in_brackets(row) or " (its bounds cannot be kept)"
-
-
 def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
     """What B costs and brings against A."""
     details: ChooseDetails = findings.details
@@ -235,10 +219,10 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
         return
     (of_utility,) = rows_of(findings.differences[findings.differences["outcome"] == UTILITY])
     saved = "less" if of_utility["value"] >= 0 else "more"
-    texts = [f"{about(details.per * of_utility['value'])} {saved} utility lost"]
+    texts = [f"{about(details.patients * of_utility['value'])} {saved} utility lost"]
     if details.lead is not None:
-        more = details.per * float(findings.options.loc[findings.options["option"] == "B", "more_lead"].iloc[0])
-        places = apart(findings.options[f"expected_{details.lead}"].dropna(), details.per)
+        more = details.patients * float(findings.options.loc[findings.options["option"] == "B", "more_lead"].iloc[0])
+        places = apart(findings.options[f"expected_{details.lead}"].dropna(), details.patients)
         word = "more" if more > 0 else "fewer"
         counted = f"{to_places(abs(more), places)} {word}" if more else "as many"
         texts.insert(0, f"{counted} {labels.outcomes[details.lead]}")
@@ -246,28 +230,25 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
     if details.single != "A" and details.versions:
         versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
-    yield f"Per {plain(details.per)} patients: {' and '.join(texts)}.{sure}"
+    yield f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
 
 
 def _table(findings: Findings, labels: Labels) -> Grid:
     """Each option and mechanism at its least ε."""
     details: ChooseDetails = findings.details
-    table, per = findings.options, details.per
+    table, per = findings.options, details.patients
     losses = table["loss"].astype(np.float64)
     in_rows = rows_of(table)
     columns = {
         "At its least ε": [f"{row['option'] or ' '}  {row['title']}" for row in in_rows],
         "ε": [plain(row["epsilon"]) if row["hides"] == "nothing" else least(row["epsilon"]) for row in in_rows],
     }
-    for outcome in dict.fromkeys([details.lead, *details.wish.at_most]):
-        if outcome is not None:
-            values = table[f"expected_{outcome}"].astype(np.float64)
-            places = apart(values.dropna(), per)
-            columns[f"{labels.outcomes[outcome]} per {plain(per)}"] = [
-                to_places(per * value, places) for value in values
-            ]
-            if outcome == details.lead:
-                columns["more than A"] = [change(per * value, places) for value in table["more_lead"]]
+    for outcome in filter(None, dict.fromkeys([details.lead, *details.wish.at_most])):
+        values = table[f"expected_{outcome}"].astype(np.float64)
+        places = apart(values.dropna(), per)
+        columns[f"{labels.outcomes[outcome]} per {plain(per)}"] = [to_places(per * value, places) for value in values]
+        if outcome == details.lead:
+            columns["more than A"] = [change(per * value, places) for value in table["more_lead"]]
     places = apart(losses.dropna(), per)
     columns[f"utility lost per {plain(per)}"] = [lost(per * value, places) for value in losses]
     if details.shares:
@@ -292,7 +273,9 @@ def _remark(row: Mapping[str, Any], findings: Findings) -> str:
         return "not allowed" if row["epsilon"] < math.inf else "at no ε"
     if row["hides"] == "nothing":
         return "hides nothing"
-    if details.choice in {MECHANISM, UNSURE} and row["verdict"] in {NOT_SHOWN, EQUAL, WORSE}:
+    # Of the mechanisms of a log only B is judged.
+    judged = details.choice in {MECHANISM, UNSURE} and (row["option"] or not details.of_log)
+    if judged and row["verdict"] in {NOT_SHOWN, EQUAL, WORSE}:
         return "not better" if row["verdict"] == WORSE else "not shown better"
     chosen = findings.options.loc[findings.options["chosen"], "epsilon"]
     return "larger ε" if (row["epsilon"] > chosen).any() else ""

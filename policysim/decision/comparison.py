@@ -58,7 +58,7 @@ def compare_problem(
     problem : DecisionProblem
         What is to be decided.
     policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; best-fixed,
         exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
         default.
         Where the optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some

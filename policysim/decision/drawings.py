@@ -23,8 +23,8 @@ from policysim.words import ACHIEVABLE, ALL, NOISY_VALUES, UNBEATABLE, capital, 
 
 # So many prices, the dearest, are described to readers who cannot see the bars.
 MOST_DESCRIBED = 5
-# The names of all figures, for a command line that asks for some.
-NAMES = ("frontier", "benefit-parts", "benefit-vs-lead", "loss-by-group", "acceptability", "price-list", "publishing")
+# The names of all figures, of which a study has those that apply.
+FIGURES = ("frontier", "benefit-parts", "benefit-vs-lead", "loss-by-group", "acceptability", "price-list", "publishing")
 
 
 def drawings_of_decision(evidence: Evidence, findings: Findings) -> list[Drawing]:

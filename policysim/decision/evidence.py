@@ -120,7 +120,7 @@ class Evidence:
 
     @cached_property
     def outcomes(self) -> list[str]:
-        """The outcomes whose differences are told: those with a weight, and the one that leads; no sums of others.
+        """The outcomes with differences: those with a weight, and the one that leads; no sums of others.
 
         Of a problem alone, whose weights nobody knows, all outcomes.
         """
@@ -196,11 +196,11 @@ def gather(
     named : sequence of str, optional
         The policies that were asked for by name.
     study : ModelledStudy, optional
-        From which the problem was made: what only its model tells is computed, too.
+        From which the problem was made, for tables that need its model.
     prices : bool, optional
         Whether to find out what hiding each single feature costs at best.
     progress : Progress, optional
-        Told of each step.
+        Reports each step.
     """
     compared = compared_policies(problem, policies)
     patients = example_patients(problem, labels.illness)

@@ -37,7 +37,8 @@ from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
 from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_row, unused
 
-LETTERS = "ABCDEF"
+# A screen has room for the columns of so many options.
+LETTERS = "ABCDE"
 # What all patients get and lose under each option, by its letter.
 Letters: TypeAlias = Mapping[str, Mapping[str, Any]]
 # What is counted of 100 patients where nothing is counted but utility.
@@ -66,7 +67,7 @@ class Lettered(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DecisionDetails:
-    """What is said of one decision beyond the core of `Findings`.
+    """The findings of one decision beyond the core of `Findings`.
 
     Attributes
     ----------
@@ -119,6 +120,8 @@ class DecisionDetails:
         Whether B loses no more than the least that any private draw can lose.
     same : str
         What B gives everyone, if it gives everyone the same; "" where it does not.
+    unlettered : tuple of str
+        The policies that were asked for by name, and found no room for a letter.
     judged_by : str
         Whose utility it is: of the weights of the study, or as given.
     same_as_a : bool
@@ -163,6 +166,7 @@ class DecisionDetails:
     list_true: float
     at_limit: bool
     same: str
+    unlettered: tuple[str, ...]
     judged_by: str
     same_as_a: bool
     groups_compared: bool
@@ -197,7 +201,7 @@ def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findin
 
 
 def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
-    """The options that get letters, at most six: the last that were asked for by name find no room first."""
+    """The options that get letters, as many as find room: the last that were asked for by name find no room first."""
     compared = {name for name, _ in evidence.rows}
     letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
@@ -442,6 +446,7 @@ def _details(
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
+        unlettered=tuple(name for name in evidence.named if name not in {option.policy for option in letters}),
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
@@ -577,7 +582,7 @@ def _differs(now: Letters, column: str) -> bool:
 
 
 def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
-    """The numbers of each option among so many patients, with decimals that tell A, B and C apart; and differences."""
+    """The numbers of each option among so many patients, with decimals that distinguish A, B and C; and differences."""
     values = {letter: float(row[column]) for letter, row in now.items()}
     decimals = apart({values[letter] for letter in "ABC"}, count)
     shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}

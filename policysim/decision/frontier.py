@@ -94,7 +94,7 @@ def frontier(
     """
     outcome = problem.lead if outcome is None else outcome
     if outcome is None:
-        raise ValueError("frontier needs an outcome: the problem has none that leads.")
+        raise ValueError("frontier needs an outcome: the problem has no leading outcome.")
     if outcome not in problem.outcomes:
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)

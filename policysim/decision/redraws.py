@@ -1,6 +1,6 @@
-"""What options are worth where the model's uncertain numbers are others: they are redrawn many times.
+"""Versions of the model: the value of options if its uncertain numbers vary.
 
-A scenario may have redraws beside it, of all its numbers together. Else each is drawn from the interval that it states,
+A scenario may have versions beside it, of all its numbers together. Else each number is drawn from its stated interval,
 or around it by a default spread. A number moves along a scale on which its uncertainty is symmetric: a probability by
 its log-odds, a ratio, a cost or a weight by its logarithm, what a rule adds as it is. A 95 % interval need not have the
 number in its middle: below the number a normal variable is stretched so that its 2.5 % quantile is the lower end, above
@@ -250,9 +250,9 @@ def redrawn(
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
     The uncertain numbers of the model are redrawn (`Redraws`): as the scenario has them together, or the effects and
-    costs of all treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all
+    costs of all treatments, and whatever else states an interval. Each version is evaluated on the same records: all
     that are possible, or, where these are more than 10,000, as many that are drawn.
-    A cohort has its redraws with it, of all of its records; None if it has none.
+    A cohort has its versions with it, of all of its records; None if it has none.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def redrawn(
     policies : sequence of Policy
         At their epsilons; those that cannot be used on the problem are left out.
     progress : Progress, optional
-        Reports each redraw.
+        Reports each version.
     times : sequence of float, optional
         Evaluate utility, too, with the default spread so many times (`Redrawn.wider`).
     """

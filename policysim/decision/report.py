@@ -54,7 +54,7 @@ def report(
     price_list : bool, optional
         Whether to find out what hiding each single feature costs at best.
     progress : Progress, optional
-        Told of each step.
+        Reports each step.
 
     Raises
     ------

@@ -120,8 +120,9 @@ def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequen
 def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str, ...]:
     """A sentence for each kind of thing that the study's scenario or utility states without effect.
 
-    Features that tell no treatments apart; outcomes without weight, and outcomes that every treatment leaves as they
-    are; relative risks of death that cancel; rules that match no patient, and those that multiply nothing.
+    Features without effect on the choice of a treatment; outcomes without weight, and outcomes that every treatment
+    leaves as they are; relative risks of death that cancel; rules that match no patient, and those that multiply
+    nothing.
 
     Parameters
     ----------

@@ -41,6 +41,8 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
+# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
+MOST_WITH_TRACE = 4
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -57,24 +59,27 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
+    options, trace = _introduced(findings), tuple(_trace(findings))
+    crowded = len(options) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
-        options=_introduced(findings),
+        options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *_trace(findings)),
+        tables=(_numbers(findings), *(() if crowded else trace)),
         notes=tuple(_notes(findings)),
-        behind=tuple(tables_behind(findings, labels)),
+        behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
 
 
 def _about(labels: Labels) -> tuple[str, ...]:
     """What kind of model this is, what is secret, who observes, and what the treatments are."""
-    treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
+    named = labels.actions.items()
+    treatments = "; ".join(title if name in title else f"{title} ({name})" for name, title in named)
     secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
-    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."]))
+    return (" ".join(filter(None, [labels.disclaimer, secret, f"Treatments, chosen by the clinic: {treatments}."])),)
 
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
@@ -129,8 +134,9 @@ def _hides_best(findings: Findings) -> str:
     now, epsilon = lettered_now(findings), plain(details.epsilon)
     best = "; no draw that hides as much loses less utility" if details.at_limit else ""
     if details.same:
-        given = "the same as A" if details.same_as_a else f"the same ({details.same})"
-        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
+        alike = "patients who are alike in what is public" if " or " in details.same else "everyone"
+        given = "everyone the same as A" if details.same_as_a else f"{alike} the same ({details.same})"
+        return f"at ε = {epsilon} it gives {given}, and hides everything, too"
     if now["B"]["hides"] == "nothing":
         return f"at ε = {epsilon} it hides nothing"
     return (
@@ -185,7 +191,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     epsilon = plain(details.epsilon)
     yield Line("Hiding everything", _costs(findings))
     if details.same and not details.same_as_a:
-        both = "Both hide everything: what outcomes weigh decides between them, not privacy."
+        both = "Both hide everything: the weights decide, not privacy."
         yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
@@ -212,7 +218,6 @@ def _costs(findings: Findings) -> str:
     option, than = details.hiding
     more, fewer = _changed(details, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
-    per = per if option == "A" else f"least with B {per}"
     lost = -_difference(findings, option, than)["value"] * details.patients
     if lost == 0 and not more and not fewer:
         return f"costs nothing ({option} instead of {than}): what everyone gets is best for each patient."
@@ -259,7 +264,7 @@ def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
         return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
     where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
     words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-    return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried{where}"
+    return f"{words[str(row['verdict'])]}, as stated (no other versions){where}"
 
 
 def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
@@ -292,10 +297,10 @@ def _how_sure(details: DecisionDetails) -> str:
     if drawn.get("stated"):
         ways.append(f"{several(drawn['stated'], 'number')} vary within stated intervals")
     if drawn.get("default"):
-        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)} numbers"
-        ways.append(f"what treatments do and cost ({numbers}) varies by an assumed spread")
+        numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
+        ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
     wider = [
-        f"in {plain(row['better_in'])} at {WIDER[int(row['times'])]}{_unsure(row, details)}"
+        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
         for row in details.wider.to_dict("records")
     ]
     beside = f" B is better {', '.join(wider)}." if wider else ""
@@ -323,8 +328,8 @@ def _harmed(findings: Findings, labels: Labels) -> str:
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
-    whom = f"the group “{first['group']}” ({share(first['share'])} of patients)"
-    beside = "" if hardest is first else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
+    whom = f"the group “{first['group']}” ({share(first['share'])})"
+    beside = "" if most == more else f"; hardest hit is “{hardest['group']}” ({share(hardest['share'])}): {most}"
     words = f"{when}By B instead of A {whom} has {more} {measure} {per}"
     return f"{words}{beside}."
 
@@ -342,12 +347,12 @@ def _leaks(findings: Findings) -> str:
         return "Nothing: a treatment from A or B says nothing about the secret."
     if not (beliefs := _beliefs(findings)):
         apart = right(lettered_now(findings)["B"]["guess_rate"])
-        return f"After a treatment from B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
+        return f"By B an observer distinguishes two patients {apart} times of 100 (coin toss: 50)."
     row = beliefs["B"]
     among = f" among “{row['among']}”" if row["among"] else ""
     places = places_of_share(row["before"])
     before, low, high = (span(row[name], row[name], places) for name in ("before", "low", "high"))
-    return f"After a treatment from B an observer's belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
+    return f"By B an observer's belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
 
 
 def _numbers(findings: Findings) -> Grid:
@@ -412,18 +417,20 @@ def _trace(findings: Findings) -> Iterator[Grid]:
 
 
 def _notes(findings: Findings) -> Iterator[str]:
-    """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
+    """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
-    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
-    if details.textbook is not None and details.sensitivity > NEGLIGIBLE:
+    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
+    if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
-    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing":
-        yield (
-            "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
-            f"random (at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} stay true). {again}"
-        )
-    elif again:
-        yield again
+    other = (
+        "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
+        f"(at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} stay true)."
+    )
+    published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
+    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
+    yield from filter(None, [" ".join(filter(None, [other if published and not crowded else "", again]))])
+    if details.unlettered:
+        yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 
 
 def _why_textbook(details: DecisionDetails) -> str:
@@ -433,7 +440,7 @@ def _why_textbook(details: DecisionDetails) -> str:
     beats = f"it is better than A from ε = {decimal(why.beats_from)} on"
     beats = beats if why.beats_from > 0 else "it is better than A at every ε"
     beats = "it is never better than A" if math.isinf(why.beats_from) else beats
-    keeps = f", and keeps {percent(KEEP)} of C's gain over A only from ε = {decimal(why.keeps_from)}"
+    keeps = f", with {percent(KEEP)} of C's gain from ε = {decimal(why.keeps_from)}"
     keeps = keeps if math.isfinite(why.keeps_from) else ""
     return (
         "The textbook's exponential mechanism starts from equal odds of all treatments, and is as random as its most "

@@ -11,8 +11,8 @@ layout, lettering   names beside their lines, words that fit in fonts that have 
 looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)
 writing     SVG, PNG and PDF; an SVG as a part of a page, in its colours and few letters, with lines at epsilon
 
-A new figure is a function here, from a table to a Figure, on a `looks.canvas`; and a `Drawing` (its words, its data,
-the section of the page) in the question whose answer it belongs to.
+A new figure is a function here, from a table to a Figure, on a `looks.canvas`; and a `Drawing` (its words and
+its file) in the drawings of the report that it belongs to.
 """
 
 from policysim.figures.acceptability import acceptability

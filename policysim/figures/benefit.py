@@ -179,11 +179,11 @@ def _draw_losses(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[
     notes = (BAND if has_band(rows, "loss") else "", shaded, note)
     title, best = "Utility lost per patient", "against the best for each"
     made.name(axes, title, axes.get_xlabel(), best, alone=title, notes=notes)
-    told = rows[rows["benefit_kept"].notna()]
-    if told.empty:
+    with_benefit = rows[rows["benefit_kept"].notna()]
+    if with_benefit.empty:
         return
     # The benefit kept falls by 1 where as much is lost as there is to gain.
-    most = told.iloc[int(told["loss"].to_numpy().argmax())]
+    most = with_benefit.iloc[int(with_benefit["loss"].to_numpy().argmax())]
     whole = float(most["loss"]) / (1 - float(most["benefit_kept"])) if most["loss"] > NEGLIGIBLE else 1.0
 
     def kept(lost: Any) -> Any:
@@ -560,8 +560,8 @@ def price_bars(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
         axes.set_xlim(0, 1.2 * most or 1.0)
         list_rows(axes)
         made.head(f"What hiding each feature costs at best, at ε = {tick(table['epsilon'].iloc[0])}")
-        told = list(priced.loc[cheap, "hides"])
-        note = f"Below {rounded(LEAST_PRICE * most)}: {in_a_row(told, 'and')}." if told else ""
+        cheap_names = list(priced.loc[cheap, "hides"])
+        note = f"Below {rounded(LEAST_PRICE * most)}: {in_a_row(cheap_names, 'and')}." if cheap_names else ""
         axes.set_xlabel(made.below("utility lost per patient, if all else is public", note))
         settle(made)
     return made.drawn

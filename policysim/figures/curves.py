@@ -325,11 +325,11 @@ def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:
         The nearest one of the table is described.
     """
     finite = choices[(choices["epsilon"] > 0) & (choices["epsilon"] < float("inf"))]
-    told = []
+    sentences = []
     for patient, rows in finite.groupby("patient", sort=False):
         distance = (rows["epsilon"] - epsilon).abs()
         near = rows[distance == distance.min()]
         most = near.iloc[int(near["probability"].to_numpy().argmax())]
-        told.append(f"“{patient}” gets {most['action']} in {percent(float(most['probability']))} of cases")
+        sentences.append(f"“{patient}” gets {most['action']} in {percent(float(most['probability']))} of cases")
     at = "" if finite.empty else f"At ε = {plain(float(near['epsilon'].iloc[0]))}: "
-    return f"{at}{'; '.join(told)}." if told else ""
+    return f"{at}{'; '.join(sentences)}." if sentences else ""

@@ -74,7 +74,7 @@ ACROSS = {"page": 4, "column": 2, "slide": 4}
 MOST_ROWS = 24
 # The height of a row whose name has one line, and two, inches.
 ROW = {"page": (0.2, 0.33), "column": (0.19, 0.25), "slide": (0.2, 0.33)}
-# Features whose groups lose what everyone loses, to within this share of the largest loss, are told in words.
+# Features whose groups lose what everyone loses, to within this share of the largest loss, are named in a line of text.
 FLAT = 0.02
 LOST = "utility lost per patient, against the best treatment for each"
 BAND = "Bars: 95\u00a0% intervals of the estimates (sampling error)."
@@ -120,8 +120,10 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     order = list(mean.sort_values(ascending=False, kind="stable").index)
     same = ""
     if flat:
-        told = in_a_row([name.replace("_", " ") for name in flat], "and")
-        same = f"Not drawn, because all levels lose the same, to within {percent(FLAT)} of the largest loss: {told}."
+        flat_names = in_a_row([name.replace("_", " ") for name in flat], "and")
+        same = (
+            f"Not drawn, because all levels lose the same, to within {percent(FLAT)} of the largest loss: {flat_names}."
+        )
     notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names, policies))
     return _multiples(
         table, kept, order, "loss", paper, names=names, title="Who bears the loss", axis=LOST, notes=notes

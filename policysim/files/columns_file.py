@@ -111,7 +111,7 @@ class ColumnsFile:
     schema : pyarrow.Schema
         Names and types of the columns; all are text in CSV.
     size : int
-        How much there is to read, in `unit`s: what `batches` tells its progress.
+        How much there is to read, in `unit`s: `batches` reports them as progress.
     unit : str
         "B" (CSV) or "row" (Parquet).
     header : bool

@@ -204,6 +204,6 @@ def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:
     )
     return (
         f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
-        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if within each arm those "
-        "who leave have the same prospects as the patients who stay."
+        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if, within each arm, the "
+        "patients who leave have the same prospects as the patients who stay."
     )

@@ -269,8 +269,8 @@ def read_columns(path: Path, *, header: bool) -> list[ColumnSummary]:
     table = read_table(path, header=header)
     if len(table.columns) > MOST_COLUMNS:
         raise DataError(
-            f"{table.name}: has {len(table.columns):,} columns; init compares each with each, and takes up to "
-            f"{MOST_COLUMNS:,}: keep those that a treatment may depend on, or write the study by hand"
+            f"{table.name}: has {len(table.columns):,} columns; init compares all pairs, and takes up to "
+            f"{MOST_COLUMNS:,}: keep the columns that a treatment may depend on, or write the study by hand"
         )
     return [summarise(table[name], name) for name in table.columns]
 

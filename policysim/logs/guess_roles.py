@@ -205,10 +205,10 @@ def _named_columns(columns: Sequence[ColumnSummary], asked: InitAsked) -> dict[s
             if name not in by_name:
                 raise UsageError(f"--{option}: {asked.source}: {unknown('column', name, list(by_name))}")
             if name in found:
-                raise UsageError(f"--{option} {name!r} is the --{found[name]} already: one column is one thing")
+                raise UsageError(f"--{option} {name!r} is the --{found[name]} already: give another column")
             found[name] = option
     if bool(named.time) != bool(named.event) or (named.time and named.outcome):
-        raise UsageError("--time and --event go together, without --outcome: that is to be free of the event")
+        raise UsageError("--time and --event go together, without --outcome: success is to be free of the event")
     if named.id in by_name and not by_name[named.id].is_distinct:
         raise UsageError(f"{asked.source}: one row must be one patient, but {repeats(by_name[named.id], columns)}")
     return found

@@ -1,7 +1,7 @@
 """Kinds of patients and how many there are of each, as a table of Arrow to which more are added.
 
 Its first columns, the keys, are the record, the treatment, the bits of propensity and utility, and whether an outcome
-is missing; then the bits of each outcome, and of what else is told of a patient. The others are the number of patients,
+is missing; then the bits of each outcome, and of the other columns of a patient. The others are the number of patients,
 and sums over them. All are whole numbers, so that neither the order nor the parts of a log can change a sum.
 
 Where there are too many kinds, because outcomes are measured finely, patients whose utility and outcomes agree in sign,
@@ -130,8 +130,8 @@ class Kinds:
         sizes = [len(column.unique()) for column in keys.columns]
         named = ", ".join(f"{name} {size:,}" for name, size in zip(self._keys, sizes, strict=True))
         raise DataError(
-            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes different "
-            f"magnitudes: {named}. Round those of which there are most, or declare coarser features"
+            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far (of outcomes, "
+            f"magnitudes): {named}. Round the columns with most values, or declare coarser features"
         )
 
     def _distinct(self, tables: Sequence[pa.Table]) -> pa.Table:

@@ -106,7 +106,7 @@ def read_counts(
     people : People, optional
         Whose rows they are; by default each is a person's.
     progress : Progress, optional
-        Told of what is read.
+        Reports the bytes read.
 
     Returns
     -------

@@ -259,7 +259,7 @@ def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.Da
         if is_file(part) and part.stat().st_size == size and file_digest(part) == file_digest(source):
             raise DataError(
                 f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
-                "patients: ε would not cover what the numbers say of them. Treat other patients by it"
+                "patients: ε does not protect them from these numbers. Treat other patients by it"
             )
 
 

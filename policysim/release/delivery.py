@@ -255,8 +255,8 @@ def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> No
 
 
 def complain_uncounted(what: str) -> None:
-    """Say what it means that no ledger counts a release."""
-    complain(f"{what}: not counted: no ledger knows what this adds to other releases about these people")
+    """Warn that no ledger counts a release."""
+    complain(f"{what}: not counted: no ledger adds it to the other releases about these people")
 
 
 def check_new(out: Path) -> None:

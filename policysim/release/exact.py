@@ -208,7 +208,7 @@ def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
     other = -(-TOTAL * ratio.factor // ((TOTAL << ratio.shift) + (n_values - 1) * ratio.factor))
     truth = TOTAL - (n_values - 1) * other
     if not 0 < other < truth:
-        raise ValueError(f"epsilon={epsilon} is infinite, or too small to be kept to exactly with words of 62 bits.")
+        raise ValueError(f"epsilon={epsilon} is infinite, or too small for exact draws with words of 62 bits.")
     return truth, other
 
 

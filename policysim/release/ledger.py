@@ -157,7 +157,7 @@ class Release:
 
 
 class Ledger:
-    """A ledger of one group of people; it is made if it is not there. Commands open only one that is there.
+    """A ledger of one group of people; a new file if there is none. Commands open only an existing one.
 
     Parameters
     ----------
@@ -464,8 +464,8 @@ def open_ledger(path: str | Path) -> Ledger:
     if not real_path.exists():
         name = one_line(real_path.as_posix())
         raise LedgerError(
-            f"{name}: there is no such ledger: check its name. A new one knows nobody; policysim ledger new {name} "
-            "--budget B makes it"
+            f"{name}: there is no such ledger: check its name. policysim ledger new {name} --budget B makes a new "
+            "one, without the entries of an older one"
         )
     return Ledger(real_path)
 

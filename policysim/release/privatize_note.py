@@ -229,7 +229,7 @@ def read_note(private: Path) -> tuple[Randomization, dict[str, Any]]:
 def _written(document: Any) -> tuple[Randomization, dict[str, Any]]:
     """The plan of a document and the note that is written of it; for what is no note another one, or any error."""
     if "what" in document:
-        raise ValueError(f"it is that of a {document['what']}, whose counts are estimates already")
+        raise ValueError(f"it is the note of a {document['what']}, whose counts are estimates already")
     if document["format"] != FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {document['format']!r}")
     columns, epsilon = document["columns"], float(document["epsilon"])

@@ -82,7 +82,7 @@ class Terms:
         if self.split_by_share and self.adjacency != REPLACE:
             raise ValueError(f"the shares of groups must be public, which they are under {REPLACE} only")
         if self.rows_each > 1 and (self.proportions or self.split_by_share):
-            raise ValueError("shares are those of rows, and how many a person has is not public: score their number")
+            raise ValueError("shares need a public number of rows for each person: score the number of people")
 
     @property
     def rising(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from policysim.numbers import written
@@ -174,4 +175,4 @@ def as_values(value: Any) -> Any:
         return {str(key): as_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_values(item) for item in value]
-    return value
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

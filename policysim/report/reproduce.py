@@ -89,13 +89,9 @@ class Manifest:
                 "put the study there, with the files that it names"
             )
         study = load_study(path, self.name) if path.exists() else load_study(self.name)
-        stated = self.document["study"]["sha256"]
-        if study.digest != stated:
+        if study.digest != self.document["study"]["sha256"]:
             source = path.as_posix() if path.exists() else self.name
-            raise InputFileError(
-                f"{source}: is not the study of {self.path.as_posix()}: "
-                f"SHA-256 {short(study.digest)}, there {short(str(stated))}"
-            )
+            raise InputFileError(f"{source}: is not the study of {self.path.as_posix()}: its SHA-256 is another one")
         try:
             identity = study.identity
         except OSError as error:
@@ -105,9 +101,7 @@ class Manifest:
             if key != "study" and now != then:
                 what = ", ".join(now) if isinstance(now, dict) else key.removesuffix("_sha256")
                 kind = ValueError if isinstance(now, dict) else InputFileError
-                raise kind(
-                    f"{self.path.as_posix()}: {what} changed since this report was made: its SHA-256 is another one"
-                )
+                raise kind(f"{self.path.as_posix()}: {what} has changed since this report was made (another SHA-256)")
         return study
 
 
@@ -232,13 +226,8 @@ def difference_words(difference: Disagreement) -> str:
     key = ", ".join(f"{column} {text}" for column, text in difference.key.items())
     row = f", row {difference.row}" if difference.row else ""
     place = f"{difference.file}{row}{f' ({key})' if key else ''}"
-    old, new = (short(text[:MOST_LETTERS]) or "–" for text in (difference.old, difference.new))
+    old, new = (text[:MOST_LETTERS] or "–" for text in (difference.old, difference.new))
     return one_line(f"{place}: {difference.column} {old}; now {new}")
-
-
-def short(text: str) -> str:
-    """A digest by its beginning; other text as it is."""
-    return f"{text[:12]}…" if len(text) == 64 and " " not in text else text
 
 
 def compare_with(
@@ -266,9 +255,10 @@ def compare_with(
         found.append(Disagreement(name, 0, {}, "file", *((MISSING, THERE) if name in made_now else (THERE, MISSING))))
     for name, then in manifest.results.items():
         path = manifest.path_of(name)
-        beside = file_digest(path) if path.is_file() else MISSING
-        if name not in old and beside != then:
-            found.append(Disagreement(name, 0, {}, "changed after that run, SHA-256", then, beside))
+        if not path.is_file():
+            found.append(Disagreement(name, 0, {}, "file", "written by that run", MISSING))
+        elif name not in old and file_digest(path) != then:
+            found.append(Disagreement(name, 0, {}, "file", "written by that run", "changed"))
     stated = manifest.document.get("versions")
     before, now = stated if isinstance(stated, dict) else {}, versions_of(report)
     versions = tuple(

@@ -113,7 +113,7 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
 
 
 def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: float) -> float:
-    """The guess rate of a table whose privacy loss is at most epsilon; NaN where it would take too long."""
+    """How often a table of at most this privacy loss tells two records apart; NaN if that takes too long."""
     try:
         return guess_rate_within(probabilities, problem.adjacency, epsilon).rate
     except NotApplicableError:

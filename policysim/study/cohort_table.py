@@ -106,7 +106,7 @@ class Cohort:
         """
         utility.require_names(self.outcomes, self.actions)
         if COSTS in self.outcomes and any(utility.costs.values()):
-            raise ValueError(f"an outcome is called {COSTS}, as what treatments cost is: give the column another name.")
+            raise ValueError(f"{COSTS} are the costs of treatments: give the column of this outcome another name.")
         tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
         columns = {name: list(table.T) for name, table in tables.items()}
         costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]
@@ -217,7 +217,7 @@ def problem_from_frame(
     costs: Mapping[str, float] | None = None,
     lead: str | None = None,
 ) -> DecisionProblem:
-    """A decision problem from a table of one's own: what a model expects of each kind of patient and each treatment.
+    """Make a decision problem from a table of your own: a model's mean outcomes for each kind of patient and treatment.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def problem_from_frame(
         raise ValueError("give sensitive or adjacency, not both.")
     hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
     if not weights:
-        raise ValueError(f"weights must say which columns are outcomes, and what one costs, got weights={weights!r}.")
+        raise ValueError(f"weights must name the columns of outcomes, and the cost of one, got weights={weights!r}.")
     utility = Utility(weights, {} if costs is None else costs)
     cohort = read_cohort(frame, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
     if sensitive:
@@ -341,9 +341,9 @@ def _tabulated(
         if where.any():
             place, record, action = map(int, np.argwhere(where)[0])
             near = rows[place, record].max()
-            told = table.places([int(near)])[0] if near >= 0 else table.name
+            location = table.places([int(near)])[0] if near >= 0 else table.name
             of_draw = f" in {DRAW} {level_of(draws[place])}" if like is not None else ""
-            raise DataError(f"{told}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
+            raise DataError(f"{location}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
     # What has no rows has no patients, and no treatment is better for it.
     filled = {name: np.where(there, values[rows], 0.0) for name, values in counted.items()}
     patients = filled.pop(columns.patients)[:, :, 0]

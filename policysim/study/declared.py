@@ -46,7 +46,7 @@ AnyStudy = TypeVar("AnyStudy", bound="Study")
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that a comparison depends on, wherever its patients come from.
+    """Everything that a comparison depends on.
 
     Keys
     ----

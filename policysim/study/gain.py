@@ -235,7 +235,7 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
 
 
 def private_choices(comparison: pd.DataFrame, policies: Collection[str], *, by: str = "value") -> dict[float, str]:
-    """The private choice at each epsilon: of the policies that spend it, the one of the highest value.
+    """The best private draw at each epsilon: of the policies that spend it, the one of the highest value.
 
     Parameters
     ----------

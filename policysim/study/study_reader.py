@@ -129,8 +129,8 @@ def study_of(log: Path) -> Study | None:
     study = load_study(name if name in study_names() else log.parent / name)
     if study.digest != document.get("sha256"):
         raise InputFileError(
-            f"{os.path.normpath(log.parent / name)}: is not what it was when {log.as_posix()} was simulated from it; "
-            "name the --study yourself",
+            f"{os.path.normpath(log.parent / name)}: has changed since {log.as_posix()} was simulated from it; name "
+            "the study with --study",
             located=False,
         )
     return study
@@ -159,7 +159,7 @@ def _refuse_other_files(table: TomlTable, path: Path) -> None:
     """Name what to do with a scenario, and with a file of policysim 0.1 that is a script now."""
     if "scenario" not in table and "features" in table.values and "treatments" in table.values:
         raise InputFileError(
-            f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
+            f"{path.as_posix()}: is a scenario, and no study: it describes patients and treatments. "
             f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
             located=False,
         )
@@ -202,7 +202,9 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     utility = table.table("utility")
     weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE)
     if not weights:
-        utility.fail("must say which columns are outcomes, and what one costs, such as { relapse = 100 }", "weights")
+        utility.fail(
+            "must name the columns that are outcomes, and the cost of one, such as { relapse = 100 }", "weights"
+        )
     lead = _read_lead(table, list(weights))
     table.file.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features

@@ -3,12 +3,11 @@
 estimators       what each row adds to an estimate: importance weights, IPS, SNIPS, doubly robust; what may be wrong
 estimate_value   the estimators, an entry each; models fitted without the rows that they predict
 arms             the arms before any model, and a policy against the one that did best on other folds
-trial_columns    policies from one part of a log, measured on the other over repeated splits; the table of its columns
+trial_columns    policies from one part of a log, measured on the other over repeated splits; a row for each
 diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
-trial_question   the comparison as a question, and its tables
-trial_answer     what is printed of it, as tables of cells: arms, policies against one of them, verdicts, names
-trial_drawings   the figures of its page
+trial_findings   what a comparison shows: options with letters, differences with verdicts, who is harmed, what leaks
+trial_words      the words of these findings; trial_report: the report, with its figures
 evaluate_log     what a policy is worth to the patients of a log; outside_policy: a policy made elsewhere
-evaluation_question   the same as a question, and what it prints
+evaluation_words what `policysim evaluate` prints
 """

@@ -189,11 +189,11 @@ def difference_from_one_arm(
         one /= np.maximum(one.sum(axis=1, keepdims=True), 1)
         shares += one / SPLITS
         found.append(mean_of(estimator, data, [probabilities, one], fitted, clip))
-    told, warnings, names = [], [], np.array(data.names)
+    arm_names, warnings, names = [], [], np.array(data.names)
     for group in np.unique(groups):
         mine = groups == group
         arm, may = int(shares[mine].sum(axis=0).argmax()), allowed[mine.argmax()]
-        told.append(
+        arm_names.append(
             data.names[arm] if may.all() else f"{data.names[arm]} for patients who may get {', '.join(names[may])}"
         )
         n_rows = data.by_action(mine)[arm]
@@ -202,7 +202,7 @@ def difference_from_one_arm(
     caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares))
     warnings += [f"one arm for all: {each}" for each in caveats]
     value, *ends, _ = over_splits(found)
-    return ArmDifference(value, (ends[0], ends[1]), "; ".join(told), tuple(warnings))
+    return ArmDifference(value, (ends[0], ends[1]), "; ".join(arm_names), tuple(warnings))
 
 
 def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups: IntArray) -> IntArray:

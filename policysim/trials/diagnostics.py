@@ -164,7 +164,7 @@ class Hole:
     patients: int
     rows: BoolArray
 
-    def told(self, name: str) -> str:
+    def in_words(self, name: str) -> str:
         """The finding in words; `name` is the action's."""
         who = "nobody" if not self.given else "almost nobody"
         return f"{self.where}: {who} got {name} ({self.given:,} of {self.patients:,} patients)"
@@ -234,8 +234,8 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
 
 def _is_new(hole: Hole, found: list[Hole]) -> bool:
     """Whether more than half of its patients are in none of the holes that were found before."""
-    told = np.logical_or.reduce([np.zeros_like(hole.rows), *(known.rows for known in found)])
-    return bool(2 * np.count_nonzero(hole.rows & ~told) > np.count_nonzero(hole.rows))
+    reported = np.logical_or.reduce([np.zeros_like(hole.rows), *(known.rows for known in found)])
+    return bool(2 * np.count_nonzero(hole.rows & ~reported) > np.count_nonzero(hole.rows))
 
 
 def _counts(some: FloatArray, members: FloatArray, large: IntArray) -> tuple[IntArray, IntArray]:
@@ -249,8 +249,8 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, frame: pd.DataFram
     rows, step = _looked_at(log)
     among = f" among every {step}th row" if step > 1 else ""
     return [
-        f"no overlap, {hole.told(log.names[hole.action])}{among}. The log does not show what {log.names[hole.action]} "
-        "does to them: it is extrapolated, and no interval covers that."
+        f"no overlap, {hole.in_words(log.names[hole.action])}{among}. The log does not show the effect of "
+        f"{log.names[hole.action]} on them: it is extrapolated, and no interval covers that."
         for hole in find_holes(log, frame)
         if probabilities[rows, hole.action] @ hole.rows > 0
     ]

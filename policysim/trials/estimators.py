@@ -270,7 +270,7 @@ def spread_caveats(found: Moments) -> list[str]:
 
 @dataclass(frozen=True)
 class OffPolicyEstimate:
-    """What a policy is worth, estimated from a log.
+    """The value of a policy, estimated from a log.
 
     Attributes
     ----------

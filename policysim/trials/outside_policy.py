@@ -100,7 +100,7 @@ def _features_of(found: ProbabilityTable, study: ScenarioStudy | None) -> tuple[
     if not keys:
         raise DataError(
             f"{table.name}: has only columns {PREFIX}<action>, for the rows of a log in its order, and this log is "
-            "counted: name columns by which patients are found"
+            "counted: add columns that identify patients"
         )
     features = []
     for name in keys:
@@ -118,8 +118,8 @@ def _rows_of(found: ProbabilityTable, table: DataTable) -> FloatArray:
     if not keys:
         if len(table) != len(own):
             raise DataError(
-                f"{own.name}: has only columns {PREFIX}<action>, so that its rows must be those of the log, "
-                f"in its order; it has {len(own):,} rows, and {len(table):,} of {table.name} are used"
+                f"{own.name}: has only columns {PREFIX}<action>, so it needs the rows of the log, in its "
+                f"order; it has {len(own):,} rows, and {len(table):,} of {table.name} are used"
             )
         return found.probabilities
     for name in keys:

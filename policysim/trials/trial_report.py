@@ -34,6 +34,9 @@ from policysim.trials.trial_findings import find
 from policysim.trials.trial_words import trial_screen
 from policysim.words import ALL
 
+# The names of all figures, of which a log has those that apply.
+FIGURES = ("frontier", "forest", "propensities", "action-probabilities")
+
 
 def report(
     study: LoggedStudy,

@@ -201,7 +201,7 @@ def _introduced(shown: Shown) -> list[Option]:
 
 def _lines(shown: Shown) -> list[Line]:
     rate = shown.options[PRIVATE]["told_apart"]
-    leaks = f"An observer of B tells two patients apart at most {right(rate)} times of 100 (toss: 50)."
+    leaks = f"By B, two patients are told apart at most {right(rate)} times of 100 (coin toss: 50)."
     return [
         Line("Best single arm", _best_arm(shown)),
         Line("Choosing for each", _instead_of_a(shown, EACH)),
@@ -300,7 +300,7 @@ def _options_table(shown: Shown) -> Grid:
             apart = shown.of_changes.change(other["value"]), ends, other["verdict"]
         value = shown.of_arms.amount(row["value"]), shown.of_arms.span(row["low"], row["high"])
         rows.append((f"{letter}  {_short(row['title'], IN_TABLE)}", *value, *apart, right(row["told_apart"])))
-    head = f"{shown.of_arms.head} at ε = {plain(shown.epsilon)} (intervals: 95\u00a0%)"
+    head = f"{shown.of_arms.head} at ε = {plain(shown.epsilon)}"
     return Grid((head, "mean", "interval", "minus A", "interval", "verdict", "told apart"), tuple(rows), name="options")
 
 
@@ -328,7 +328,7 @@ def _arms_table(shown: Shown) -> Grid:
         for arm, row in shown.arms.items()
     ]
     title = [_short(details.further.replace("_", " "), IN_COLUMN)] if further else []
-    head = ("Each arm before any model (its patients)", "mean", "interval", *title, "verdict")
+    head = ("Each arm before any model (its patients)", "mean", "interval", *title, "than the highest")
     return Grid(head, tuple(rows), name="arms")
 
 
@@ -360,7 +360,8 @@ def _notes(shown: Shown) -> list[str]:
     if epsilon <= MOST_TELLING:
         factor = f"by a factor of at most {rounded(math.exp(epsilon))}"
     texts = [
-        "All are made from some of the patients and judged on the others. Told apart: of 100, at most.",
+        "All are made from some of the patients and judged on the others. Intervals hold 95\u00a0%, each by itself. "
+        "Told apart: two patients, of 100 times, at most.",
         f"ε = {plain(epsilon)}: a treatment changes the odds of any fact about the patient {factor}; a second "
         "treatment of the same patient leaks again, up to ε.",
     ]
@@ -388,26 +389,24 @@ def _behind(shown: Shown) -> list[Grid]:
     return [grid for grid in (*_of_policies(shown), *_of_patients(shown)) if grid.rows]
 
 
-# The column, its title, and how its numbers are written.
-Column = tuple[str, str, Callable[[float], str]]
+Write = Callable[[float], str]
 
 
 def _grid(
     name: str,
     table: pd.DataFrame,
     keys: Sequence[str],
-    columns: Sequence[Column],
-    *,
+    columns: Mapping[str, tuple[str, Write]],
     title: str,
-    head: str,
-    note: str = "",
+    *words: str,
 ) -> Grid:
-    """A table of numbers: its rows are called by what stands under some keys."""
+    """A table of numbers: its rows are called by what stands under some keys; words are the first head and a note."""
+    head, *note = words
     rows = []
     for row in table.to_dict("records"):
-        words = ": ".join(str(row[key]) for key in keys if row[key] != "")
-        rows.append((words, *(write(float(row[column])) for column, _, write in columns)))
-    return Grid((head, *(text for _, text, _ in columns)), tuple(rows), title, note, name)
+        called = ": ".join(str(row[key]) for key in keys if row[key] != "")
+        rows.append((called, *(write(float(row[column])) for column, (_, write) in columns.items())))
+    return Grid((head, *(text for text, _ in columns.values())), tuple(rows), title, " ".join(note), name)
 
 
 def _count(value: float) -> str:
@@ -420,136 +419,102 @@ def _hundredths(value: float) -> str:
 
 def _of_policies(shown: Shown) -> list[Grid]:
     """What stands behind the options: policies, tests, scores, and what example patients get."""
-    unit, value, tables = shown.of_changes, shown.of_arms, shown.details.tables
-    of = f" of {unit.counted_of}" if unit.counted_of > 1 else ""
-
-    def break_even(gain: float) -> str:
-        return possible(unit.counted_of * gain, unit.places)
-
+    study, unit, tables = shown.study, shown.of_changes, shown.details.tables
+    columns: dict[str, tuple[str, Write]] = {"value": (shown.of_arms.head.lower(), shown.of_arms.amount)}
+    columns |= {"difference": ("minus A", unit.change), "difference_low": ("from", unit.change)}
+    columns |= {"difference_high": ("to", unit.change), "benefit_kept": ("share of the gain of C", percent)}
+    columns |= {"epsilon_spent": ("ε spent", rounded), "surely_from": ("better from ε", rounded)}
+    columns["break_even_gain"] = "to break even", lambda gain: possible(unit.counted_of * gain, unit.places)
     policies = _grid(
         "policies",
         tables["policies"],
         ["policy"],
-        [
-            ("value", value.head.lower(), value.amount),
-            ("difference", "minus A", unit.change),
-            ("difference_low", "from", unit.change),
-            ("difference_high", "to", unit.change),
-            ("benefit_kept", "share of the gain of C", percent),
-            ("epsilon_spent", "ε spent", rounded),
-            ("surely_from", "better from ε", rounded),
-            ("break_even_gain", "to break even", break_even),
-        ],
-        title=f"The policies, at ε = {plain(shown.study.epsilon)}",
-        head="Policy",
-        note="Share of the gain of C: only where C surely gains. ε spent: the exact privacy loss, the largest of all "
-        "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to "
+        columns,
+        f"The policies, at ε = {plain(study.epsilon)}",
+        "Policy",
+        "Share of the gain of C: only where C surely gains. ε spent: the exact privacy loss, the largest of all",
+        "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to",
         "gain for the policy to beat A; impossible: outcomes cannot be so far apart.",
     )
     power = _grid(
         "power",
         tables["power"],
         ["what"],
-        [
-            ("gain", f"gain{of}", unit.amount),
-            ("patients", "patients needed", rounded),
-            ("standard_error", "standard error here", unit.amount),
-        ],
-        title="Which gains such a trial shows",
-        head="Of C over A",
-        note="How many patients it takes for 8 of 10 such trials to show the gain.",
+        {
+            "gain": (f"gain of {unit.counted_of}" if unit.counted_of > 1 else "gain", unit.amount),
+            "patients": ("patients needed", rounded),
+            "standard_error": ("standard error here", unit.amount),
+        },
+        "Which gains such a trial shows",
+        "Of C over A",
+        "How many patients it takes for 8 of 10 such trials to show the gain.",
     )
     heterogeneity = _grid(
         "heterogeneity",
         tables["heterogeneity"],
         ["what"],
-        [
-            ("slope", "slope", rounded),
-            ("p", "p", rounded),
-            ("p_low", "from", rounded),
-            ("p_high", "to", rounded),
-            ("splits", "splits", _count),
-        ],
-        title="Do treatments do more for some patients than for others?",
-        head="One-sided test",
-        note="On patients that the scores were not fitted to. Slope: 1 where patients differ by as much as the scores "
-        "say, 0 where they do not; the median of the splits. p: twice the median of the splits, which is right however "
-        "they depend on each other. Between from and to lie the p-values of most single splits.",
+        {"slope": ("slope", rounded), "p": ("p", rounded), "p_low": ("from", rounded), "p_high": ("to", rounded)}
+        | {"splits": ("splits", _count)},
+        "Do treatments do more for some patients than for others?",
+        "One-sided test",
+        "On patients that the scores were not fitted to. Slope: 1 where patients differ by as much as the scores say,",
+        "0 where they do not; the median of the splits. p: twice the median of the splits, which is right however they",
+        "depend on each other. Between from and to lie the p-values of most single splits.",
     )
-    study = shown.study
     return [policies, power, heterogeneity, _scores(study, tables["scores"]), _examples(study, tables["examples"])]
 
 
 def _of_patients(shown: Shown) -> list[Grid]:
-    """What stands behind the arms: outcomes, who is counted, balance, and confounding."""
+    """What stands behind the arms: outcomes, censoring, balance, and confounding."""
     details, tables = shown.details, shown.details.tables
     mean = unit_of(1, tables["arms"].to_dict("records"), widest=False).amount
     # Of the products of two features those that differ most.
     products = tables["balance"]["feature"].str.contains(" × ", regex=False)
     most = tables["balance"][products].nlargest(PRODUCTS_SHOWN, "after")
-    plainest = pd.concat([tables["balance"][~products], most])
     arms = _grid(
         "arms",
         tables["arms"],
         ["outcome", "arm"],
-        [
-            ("rows", "patients", _count),
-            ("missing", "without outcome", _count),
-            ("mean", "mean", mean),
-            ("low", "from", mean),
-            ("high", "to", mean),
-        ],
-        title="The arms, before any model",
-        head="Outcome and arm",
-        note=f"Means per patient, each with its {INTERVAL}.",
-    )
-    patients = _grid(
-        "patients",
-        tables["patients"],
-        ["what"],
-        [("patients", "number", _count)],
-        title="Who is counted",
-        head="Patients",
+        {"rows": ("patients", _count), "missing": ("without outcome", _count), "mean": ("mean", mean)}
+        | {"low": ("from", mean), "high": ("to", mean)},
+        "The arms, before any model",
+        "Outcome and arm",
+        f"Means per patient, each with its {INTERVAL}.",
     )
     censoring = _grid(
         "censoring",
         tables["censoring"],
         ["arm"],
-        [
-            ("patients", "patients", _count),
-            ("censored", "censored", _count),
-            ("followed", "followed to the end", _count),
-        ],
-        title="Who was followed for less",
-        head="Arm",
-        note="Censored: not followed to the end, and without the event until then. A known outcome is divided by the "
-        "probability that it is known (Kaplan and Meier, arm by arm): right if in each arm patients who leave have the "
+        {name: (name, _count) for name in ("patients", "censored")} | {"followed": ("followed to the end", _count)},
+        "Who was followed for less",
+        "Arm",
+        "Censored: not followed to the end, and without the event until then. A known outcome is divided by the",
+        "probability that it is known (Kaplan and Meier, arm by arm): right if in each arm patients who leave have the",
         "same prospects as patients who stay.",
     )
     balance = _grid(
         "balance",
-        plainest,
+        pd.concat([tables["balance"][~products], most]),
         ["feature", "level"],
-        [("before", "before weighting", _hundredths), ("after", "after", _hundredths)],
-        title="Do the arms' patients resemble each other?",
-        head="Feature",
-        note="Standardised differences, the largest over all pairs of arms; weights are inverse propensities. Above "
-        f"0.1 arms are called imbalanced (Austin 2009): {_count(details.imbalanced)} of "
-        f"{_count(len(tables['balance']))} after weighting; chance alone makes about "
-        f"{rounded(details.expected_by_chance)}.",
+        {"before": ("before weighting", _hundredths), "after": ("after", _hundredths)},
+        "Do the arms' patients resemble each other?",
+        "Feature",
+        "Standardised differences, the largest over all pairs of arms; weights are inverse propensities. Above 0.1",
+        f"arms are called imbalanced (Austin 2009): {_count(details.imbalanced)} of {_count(len(tables['balance']))}",
+        f"after weighting; chance alone makes about {rounded(details.expected_by_chance)}.",
     )
     confounding = _grid(
         "e-value",
         tables["e-value"],
         ["better", "other", "of"],
-        [("ratio", "ratio", rounded), ("value", "E-value", rounded), ("at_limit", "of its interval", rounded)],
-        title="How strong would confounding have to be?",
-        head="Arm against arm",
-        note="If the declared confounders are modelled rightly: how many times as probable something that nobody "
-        "recorded would have to make both treatment and outcome to explain away the ratio, or to move its interval to "
-        "no difference (VanderWeele and Ding 2017).",
+        {"ratio": ("ratio", rounded), "value": ("E-value", rounded), "at_limit": ("of its interval", rounded)},
+        "How strong would confounding have to be?",
+        "Arm against arm",
+        "If the declared confounders are modelled rightly: how many times as probable something that nobody recorded",
+        "would have to make both treatment and outcome to explain away the ratio, or to move its interval to no",
+        "difference (VanderWeele and Ding 2017).",
     )
-    return [arms, patients, censoring, balance, confounding]
+    return [arms, censoring, balance, confounding]
 
 
 def _scores(study: LoggedStudy, table: pd.DataFrame) -> Grid:

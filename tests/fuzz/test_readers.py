@@ -35,13 +35,14 @@ import envs
 import policysim as ps
 from envs.toml_reader import InputFileError
 from envs.treatment_response import treatment_costs
+from policysim.cli.reproduce_command import understood
 from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.logs.load_log import load_log
-from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.release.counts_file import read_counts
 from policysim.release.privatize import private_document, private_screen, read_private
 from policysim.release.privatize_source import levels_in, open_source
+from policysim.report.reproduce import read_manifest
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_reader import study_of
 from policysim.trials.evaluate_log import read_log_file
@@ -75,8 +76,8 @@ def read_note():
     private_screen(private_document(Path("data.csv"), *read_private(Path("data.csv"))))
 
 
-def read_options_of_manifest():
-    read_options(read_manifest(Path("manifest.json").absolute()).question, list(KEYS))
+def read_command_of_manifest():
+    understood(read_manifest(Path("manifest.json").absolute()))
 
 
 def read_levels(path):
@@ -103,7 +104,7 @@ READERS = {
     "trial": (TRIALS, read_study),
     "cohort": (COHORTS, read_study),
     "note": (NOTES, read_note),
-    "manifest": (MANIFESTS, read_options_of_manifest),
+    "manifest": (MANIFESTS, read_command_of_manifest),
     "beside": (BESIDES, partial(study_of, Path("data.csv"))),
 }
 for kind, (table, read) in TABLE_READERS.items():

@@ -6,13 +6,13 @@ import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import policysim as ps
 from policysim.errors import EXTRAS, MissingExtraError, optional
-from policysim.output.deliver import LIBRARIES, what_it_says
-from policysim.question.answer import Answer
+from policysim.report.folder import LIBRARIES, versions_of
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -98,7 +98,7 @@ def test_a_choice_that_is_made_of_no_log_needs_no_extra():
     arguments = ["choose", str(ROOT / "examples" / "ward" / "study.toml"), "--keep", "50%"]
     done = without(f"from policysim.cli.main import main\nsys.exit(main({arguments!r}))")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Choose D" in done.stdout
+    assert "Choose B" in done.stdout
 
 
 def test_python_names_it_too_and_tables_need_no_extra():
@@ -129,6 +129,6 @@ def test_a_manifest_names_the_libraries_that_are_installed_and_no_others(monkeyp
             raise PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr("policysim.output.deliver.version", version)
-    versions = what_it_says(Answer())["versions"]
-    assert set(versions) == {"python", *LIBRARIES} - {"matplotlib"}
+    monkeypatch.setitem(versions_of.__globals__, "version", version)
+    versions = versions_of(SimpleNamespace(packages={"plug-in": "2.0"}))
+    assert set(versions) == {"python", "plug-in", *LIBRARIES} - {"matplotlib"}

@@ -80,7 +80,7 @@ def run(capsys, *arguments):
     captured = capsys.readouterr()
     lines = captured.err.splitlines(keepends=True)
     if own and code == 0:
-        assert ": not counted: no ledger knows" in lines.pop(0)
+        assert ": not counted: no ledger adds" in lines.pop(0)
     return code, captured.out, "".join(lines)
 
 

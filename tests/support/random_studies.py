@@ -18,7 +18,7 @@ from policysim.decision.find import find
 from policysim.decision.words import screen_of
 from policysim.files.data_table import read_table
 from policysim.study.cohort_table import Cohort, Draws
-from policysim.study.declared import CohortStudy, build_adjacency
+from policysim.study.declared import CohortStudy
 from policysim.study.labels import Labels, labels_of
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies
@@ -83,7 +83,9 @@ def case(seed: int) -> Case:
     shape = (space.size, len(actions))
     stated = {name: _rates(rng, shape, name) for name in outcomes}
     weights = {name: float(rng.choice([0.0, 0.2, 1.0, 100.0 if name == "death" else 3.0])) for name in outcomes}
-    costs = {name: float(cost) for name, cost in zip(actions, rng.choice([0.0, 0.01, 0.1, 1.0], len(actions)), strict=True)}
+    costs = {
+        name: float(cost) for name, cost in zip(actions, rng.choice([0.0, 0.01, 0.1, 1.0], len(actions)), strict=True)
+    }
     lead = "death" if outcomes and rng.random() < 0.8 else None
     prior = rng.dirichlet(np.ones(space.size))
     if rng.random() < 0.2:
@@ -96,7 +98,14 @@ def case(seed: int) -> Case:
     # A frame of a cohort is read for its places only.
     cohort = Cohort(read_table(pd.DataFrame({"row": [0]})), space, actions, made, allowed, versions)
     epsilon = float(rng.choice(EPSILONS))
-    named = tuple(map(str, rng.choice(["best-fixed", "randomized-response", "optimal", "greedy", "permute-and-flip"], 2, replace=False)))
+    named = tuple(
+        map(
+            str,
+            rng.choice(
+                ["best-fixed", "randomized-response", "optimal", "greedy", "permute-and-flip"], 2, replace=False
+            ),
+        )
+    )
     named = named if rng.random() < 0.3 else ()
     study = CohortStudy(
         name=f"random-{seed}",
@@ -126,7 +135,7 @@ def case(seed: int) -> Case:
 
 
 def _rates(rng: np.random.Generator, shape: tuple[int, int], name: str) -> FloatArray:
-    """What each record has of an outcome by each action: small rates, ties, nothing, the same for everyone or by all."""
+    """What each record has of an outcome by each action: small rates, ties, nothing, or the same for all."""
     table = rng.beta(0.5, 3.0, shape) * (0.01 if name == "death" and rng.random() < 0.5 else 1.0)
     kind = rng.integers(6)
     if kind == 0:

@@ -15,8 +15,7 @@ import numpy as np
 import policysim as ps
 from envs import record_space
 from policysim.decision import redraws
-from policysim.output.screen import screen
-from policysim.question.answer import Answer
+from policysim.report.report import Report
 from policysim.trials import trial_columns
 
 ROOT = Path(__file__).parents[2]
@@ -55,24 +54,19 @@ SCREENS = {
 
 
 @cache
-def answer_of(name: str) -> Answer:
-    """The answer that is printed, computed once in a process; of a trial with one split, to save time."""
+def report_of(name: str) -> Report:
+    """The report that is printed, computed once in a process; of a trial with one split, to save time."""
     asked = SCREENS[name]
     of = asked() if callable(asked) else ROOT / asked if "/" in asked else asked
     with mock.patch.object(trial_columns, "REPEATS", 1), mock.patch.object(redraws, "REDRAWS", 200):
-        return ps.report(of, epsilons=EPSILONS)._answer
-
-
-def printed(name: str, *, full: bool = False) -> str:
-    """Its screen."""
-    answer = answer_of(name)
-    return screen(answer.options, answer.kind, full=full)
+        return ps.report(of, epsilons=EPSILONS)
 
 
 def texts(name: str) -> dict[str, str]:
     """What each file of it holds: the screen, and of the ward all tables, too."""
-    full = {f"{name}-full.txt": printed(name, full=True)} if name == "ward" else {}
-    return {f"{name}.txt": printed(name), **full}
+    screen = report_of(name).screen
+    full = {f"{name}-full.txt": screen.text(full=True)} if name == "ward" else {}
+    return {f"{name}.txt": screen.text(), **full}
 
 
 def main() -> int:

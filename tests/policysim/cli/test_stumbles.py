@@ -83,7 +83,7 @@ def test_a_simulated_log_knows_its_study(run, study, tmp_path):
         stream.write("# another one\n")
     code, _, err = run("evaluate", log, "--policy", "exponential", "--epsilon", "1")
     assert (code, err.count("\n")) == (2, 1)
-    assert f"{study}: is not what it was when {log} was simulated from it" in err
+    assert f"{study}: has changed since {log} was simulated from it" in err
     assert run("evaluate", log, "--policy", "exponential", "--epsilon", "1", "--study", study)[0] == 0
     (tmp_path / "logs" / "log.csv.study.json").write_text("[]")
     code, _, err = run("evaluate", log, "--policy", "exponential", "--epsilon", "1")

@@ -202,7 +202,7 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, monkeypat
     ("choices", "options", "message"),
     [
         ({"adjacency": "one-feature"}, {}, "over days one-feature does not compose"),
-        ({"sensitive": ["age"]}, {}, "over days what is public must never change, and infected, fever"),
+        ({"sensitive": ["age"]}, {}, "over days a public feature must never change, and infected, fever"),
         ({}, {"horizon": 0}, "horizon must be a whole number of days >= 1"),
         ({}, {"total_epsilons": [-1]}, "epsilon must be a number >= 0, got -1"),
         ({}, {"delta": 1.0}, "delta must be"),

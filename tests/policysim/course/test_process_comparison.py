@@ -261,8 +261,8 @@ def test_a_policy_that_never_ends_says_so_by_its_value():
         ({"total_epsilons": []}, "must be numbers >= 0"),
         ({"total_epsilons": "3"}, "must be numbers >= 0"),
         ({"total_epsilons": [1], "delta": 1}, "delta must be < 1"),
-        ({"total_epsilons": [1], "epsilons": [1]}, "give epsilons, of one decision, or total_epsilons"),
-        ({"total_epsilons": [1], "continuation": "optimal"}, "give epsilons, of one decision, or total_epsilons"),
+        ({"total_epsilons": [1], "epsilons": [1]}, r"give epsilons \(of one decision\) or total_epsilons"),
+        ({"total_epsilons": [1], "continuation": "optimal"}, r"give epsilons \(of one decision\) or total_epsilons"),
     ],
 )
 def test_bad_input_is_refused(mdp, given, message):

@@ -286,7 +286,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
         (("--policy", "exponental"), "unknown policy 'exponental'; did you mean 'exponential'?"),
         (("--epsilon", "1,2"), "--epsilon must be one number >= 0, got '1,2'"),
         (("--epsilon", "-1"), "--epsilon must be one number >= 0, got '-1'"),
-        (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
+        (("--horizon", "2", "--sensitive", "age"), "over days a public feature must never change, and infected, fever"),
         (("--length-public",), "--length-public only goes with a --horizon of several days"),
         (("--policy", "plan-tree"), "--policy plan-tree only goes with a --horizon of several days"),
         (("--policy", "plan-once"), "--policy plan-once only goes with a --horizon of several days"),

@@ -336,7 +336,6 @@ Do the claims hold?  No: 0 of 1. The most that one treatment lets an observer ch
 
                    ε  claimed  exact  share of claim  odds change by at most  claim holds
 probabilities.csv  1        1   2.08           208 %                    8.00           no
-
 probabilities.csv at ε = 1: wait has probability 0.8 for [line 4: age old, smoker 0] and 0.1 for
 [line 5: age old, smoker 1]: it changes the odds by a factor of 8.00.
 """

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policysim.decision.decision_question import DecisionQuestion
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -16,7 +15,7 @@ from envs.records import Feature, RecordSpace, record_space
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.adjacency import Listed, public_classes
 from policysim.decision.beliefs import among, hidden_beliefs, moved_beliefs, strongest_belief
-from policysim.progress import SILENT
+from policysim.decision.report import report
 from policysim.study.labels import level_in_words
 
 
@@ -258,34 +257,26 @@ def test_of_two_levels_one_is_told_and_what_does_not_move_is_not():
 @pytest.mark.parametrize(
     ("changes", "policy"),
     [
-        ({"policies": ["optimal", "randomized-response", "best-fixed"], "epsilons": [5.0]}, "optimal"),
-        # The private choice is then the exponential mechanism, which always has a column.
-        ({"policies": ["greedy", "best-fixed"]}, "exponential"),
-        ({"policies": ["exponential", "randomized-response"], "sensitive": ["infected"]}, "randomized-response"),
+        ({"epsilons": [5.0]}, "exponential-fitted"),
+        ({"epsilons": [5.0], "adjacency": "one-feature"}, "optimal"),
+        ({"sensitive": ["infected"]}, "exponential-fitted"),
     ],
     ids=str,
 )
-def test_the_observer_of_an_answer_sees_the_most_useful_mechanism(study, changes, policy):
-    answer = DecisionQuestion(study.with_choices(**changes)).answer(SILENT)
-    table = answer.tables["beliefs"]
+def test_the_observer_of_an_answer_sees_the_best_private_draw(study, changes, policy):
+    made = report(study.with_choices(**changes))
+    table = made.findings.details.tables["beliefs"]
     assert set(table["policy"]) == {policy}
     assert set(table["feature"]) == set(changes.get("sensitive", study.space.names))
     assert (table["least"] <= table["before"] + 1e-12).all()
     assert (table["before"] <= table["most"] + 1e-12).all()
-    # Of two levels one is told, and nothing that moves by less than 2 of 100.
-    if "observer" not in answer.options:
-        assert ((table["most"] - table["least"]) < 0.04).all()
-        return
-    observer = answer.options["observer"].pivot(index="title", columns="option", values=["low", "high"])
-    for title, row in observer.iterrows():
-        mine = table[table["before"].sub(row["low", "before"]).abs() < 1e-8]
-        ends = mine[(mine["least"] - row["low", "after"]).abs() < 1e-6]
-        assert len(ends) == 1, title
-        assert ends["most"].item() == pytest.approx(row["high", "after"], abs=1e-6)
-        assert max(row["high", "after"] - row["low", "before"], row["low", "before"] - row["low", "after"]) >= 0.02
+    # Of two levels one is named, and nothing that moves by less than 2 of 100; what moves farthest is first.
     moves = pd.concat([table["most"] - table["before"], table["before"] - table["least"]], axis=1).max(axis=1)
-    told = {name for name, levels in table[moves >= 0.02].groupby("feature") if len(levels)}
-    assert len(observer) >= len(told)
+    shown = moved_beliefs(table)
+    assert (moves[shown.index] >= 0.02).all() and moves[shown.index].is_monotonic_decreasing
+    assert set(shown["feature"]) == set(table["feature"][moves >= 0.02])
+    grids = [grid for grid in made.screen.behind if grid.name == "beliefs"]
+    assert [len(grid.rows) for grid in grids] == ([len(shown)] if len(shown) else [])
 
 
 def test_a_belief_is_of_its_own_class_though_others_have_as_many_patients():
@@ -307,12 +298,12 @@ def test_a_belief_is_of_its_own_class_though_others_have_as_many_patients():
         weights={"harmed": 1.0},
         sensitive=["gene"],
     )
-    report = ps.report(problem, epsilons=[1.0], policies=["optimal"])
-    beliefs = report.tables["beliefs"]
+    made = report(problem, epsilons=[1.0], policies=["optimal"])
+    beliefs = made.tables["beliefs"]
     (told,) = beliefs[beliefs["level"] == "g1"].itertuples()
     assert told.among == "age old"
     # Of two records, either dose is e times as likely for the one as for the other.
     assert (told.least, told.most) == pytest.approx((1 / (1 + math.e), math.e / (1 + math.e)))
-    options = report.tables["options"].query("row == 'belief'").set_index("option")
-    assert options.loc["private choice", ["low", "high"]].tolist() == pytest.approx([told.least, told.most])
-    assert options.loc["each's best", ["low", "high"]].tolist() == [0.0, 1.0]
+    leaks = made.findings.leaks.set_index("option")
+    assert leaks.loc["B", ["low", "high"]].tolist() == pytest.approx([told.least, told.most])
+    assert leaks.loc["C", ["low", "high"]].tolist() == [0.0, 1.0]

@@ -8,7 +8,6 @@ import pytest
 from counted_progress import CountedProgress
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policysim.decision.decision_question import DecisionQuestion
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -18,11 +17,9 @@ from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn, tables_at
+from policysim.decision.report import report
 from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.numbers import next_below
-from policysim.output.answer_page import captioned
-from policysim.output.screen import screen
-from policysim.progress import SILENT
 from policysim.study.gain import LEAST_SHARE, gain_of
 from policysim.study.study_problem import FACTORS, expected_utilities
 from policysim.words import unused
@@ -74,13 +71,12 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency):
     differences = (problem.utilities - problem.utilities[:, :1]).reshape(*shape, -1)
     moves = {name: np.ptp(differences, axis=axis).max() for axis, name in enumerate(study.scenario.space.names)}
     assert {name for name in moves if not prices.loc[name, "used"]} == {n for n, move in moves.items() if move < 1e-12}
-    tables = DecisionQuestion(study, prices=True).answer(SILENT).options
-    said = tables["prices"][tables["prices"]["title"].str.contains("penicillin allergy")]
-    assert len(said) > 1
-    assert said["value"].isna().all()
+    made = report(study, price_list=True)
+    (grid,) = (grid for grid in made.screen.behind if grid.name == "price-list")
+    (row,) = (row for row in grid.rows if "penicillin allergy" in row[0])
+    assert set(row[1:]) == {"–"}
     # If nothing else is hidden, that is said before all numbers.
-    text = " ".join(screen(tables, "decision").split())
-    assert text.startswith(f"Beware: {unused()}") == ("sensitive" in adjacency)
+    assert (unused() in made.findings.warnings) == ("sensitive" in adjacency)
 
 
 def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem):
@@ -149,18 +145,13 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
     assert not gain.has_shares
     raw = ps.compare(problem, policies=["uniform"], epsilons=[1.0])["benefit_kept"][0]
     assert raw < -9  # a number, in the data
-    # Even where nothing is redrawn, and the best for each is better as stated.
-    of_problem = ps.report(problem, epsilons=[0.5, 1.0], policies=["optimal", "exponential"])
+    # Even where there are no versions, and the best for each is better as stated.
+    of_problem = report(problem, epsilons=[0.5, 1.0], policies=["optimal", "exponential"])
     assert of_problem.tables["comparison"]["benefit_kept"].min() < -9
-    answers = [DecisionQuestion(study, prices=True).answer(SILENT), of_problem._answer]
-    for tables, drawings in ((each.options, captioned(each)) for each in answers):
-        assert "benefit kept" not in set(tables["options"]["row"])
-        for name in ("policies", "prices"):
-            assert name not in tables or not {"kept", "keeps"} & set(tables[name]["option"])
-        assert "prevalences" not in tables
-        assert "Benefit kept" not in screen(tables, "decision", full=True)
-        assert drawings[0].name == "frontier"
-        assert "benefit" not in f"{drawings[0].description} {drawings[0].seen}".casefold()
+    for made in (report(study, price_list=True), of_problem):
+        first = made.drawings[0]
+        assert first.name == "frontier"
+        assert "benefit" not in f"{made.screen.text(full=True)} {first.caption} {first.alternative}".casefold()
 
 
 def test_the_wrong_prior_changes_the_prevalence_and_nothing_else(study, problem):

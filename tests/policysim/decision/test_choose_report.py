@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from page_policy import breaks
+from printed_numbers import unknown_numbers
 from small_studies import write_small_study
 
 import policysim as ps
@@ -17,14 +18,15 @@ from policysim.cli.main import main
 from policysim.decision.choose import Wish, choose, rows_of
 from policysim.decision.choose_findings import MECHANISM, SINGLE, UNSURE, find
 from policysim.decision.choose_report import report, report_of_choices
-from policysim.decision.choose_words import screen_of
+from policysim.decision.choose_words import LEAD_PER, MOST_DIGITS, VALUE_DIGITS, screen_of
+from policysim.decision.demands import SCANNED
 from policysim.decision.redraws import Redrawn
-from policysim.numbers import right
+from policysim.numbers import enough, not_above, plain, right, rounded_down
 from policysim.report.findings import Findings
 from policysim.report.folder import FigureFiles, folder_files
 from policysim.report.report import Report
 from policysim.report.screen import Line, Option, Screen
-from policysim.study.labels import Labels
+from policysim.study.labels import Labels, labels_of
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
 
@@ -154,14 +156,14 @@ def check_choice(problem, choices, chances, findings):
     assert max(map(len, lines)) <= 100
 
 
-@pytest.mark.parametrize(("policy", "proved"), [("randomized-response", True), ("exponential", False)])
-def test_the_next_smaller_epsilon_is_impossible_or_fails_a_demand(ward, policy, proved):
+def test_the_next_smaller_epsilon_is_impossible_or_fails_a_demand(ward):
     problem = ward.problem
-    details = find(problem, choose(problem, Wish(keep=0.8), [policy]), Labels.of(problem)).details
-    below = ps.make_policy(policy, epsilon=details.next_epsilon).probabilities(problem)
+    details = find(problem, choose(problem, Wish(keep=0.8), ["randomized-response"]), Labels.of(problem)).details
+    assert details.next_impossible and details.next_epsilon not in set(details.demands["epsilon"])
+    details = find(problem, choose(problem, Wish(keep=0.8), ["exponential"]), Labels.of(problem)).details
+    below = ps.make_policy("exponential", epsilon=details.next_epsilon).probabilities(problem)
     (row,) = rows_of(details.demands[details.demands["epsilon"] == details.next_epsilon])
-    assert details.next_impossible == proved
-    assert not row["met"]
+    assert not details.next_impossible and not row["met"]
     kept = (problem.value(below) - problem.best_fixed_value) / (
         problem.prior @ problem.utilities.max(axis=1) - problem.best_fixed_value
     )
@@ -175,7 +177,7 @@ def test_without_versions_a_choice_is_as_stated():
     assert (details.choice, details.next_epsilon, details.next_impossible) == (MECHANISM, 2.1, True)
     assert details.versions == 0 and details.verdicts["better_in"].isna().all()
     screen = screen_of(findings, Labels.of(problem))
-    assert "Choose B at ε = 2.2" in screen.advice and "By the stated numbers alone" in screen.advice
+    assert "Choose B at ε = 2.2" in screen.advice and "by the stated numbers alone: better." in screen.advice
     assert not any("beats" in head for head in screen.tables[0].head)
 
 
@@ -187,6 +189,26 @@ def test_no_share_of_a_tiny_gain_is_printed_and_what_is_not_used_is_a_warning():
     same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
     findings = find(same, choose(same, Wish(keep=0.8), POLICIES), Labels.of(same))
     assert "no choice of a treatment depends on what is hidden" in findings.warnings[0]
+
+
+PRINTED = [
+    Wish(keep=0.8, max_guess=0.85),
+    Wish(at_most={"death": 0.001}),
+    Wish(max_extra_lead=0.0001, max_loss=0.3, max_guess_rate=0.9),
+]
+
+
+@pytest.mark.parametrize("wish", PRINTED, ids=str)
+def test_each_printed_number_is_one_of_the_findings(ward, wish):
+    found = report(ward.study, wish, policies=POLICIES)
+    details = found.findings.details
+    scaled = np.outer([1, 100, LEAD_PER], details.demands["value"]).ravel()
+    bounds = {plain(abs(side(value, VALUE_DIGITS))) for value in scaled for side in (enough, not_above)}
+    bounds |= {rounded_down(each.alone, MOST_DIGITS) for each in details.least_possible} | {plain(100 * SCANNED - 100)}
+    unknown = {
+        number for number, _ in unknown_numbers(found.screen, found.findings, labels_of(ward.study, ward.problem))
+    }
+    assert unknown <= bounds
 
 
 @pytest.mark.usefixtures("all_redraws")
@@ -203,7 +225,7 @@ numbers vary.
 A model, not medical advice: 21 of its 24 numbers are assumed.
 Secret: the patient's whole record. Observer: the insurer.
 A  Antibiotic for everyone   hides everything: the treatment says nothing about the secret
-B  Best private draw         drawn at random, with odds that the record sets; hides the secret up to
+B  Best private draw         drawn at random, with chances that depend on the record; hides it up to
                              ε = 3.3
 C  Best for each patient     best under the weights of this study; hides nothing
 D  Cough syrup for everyone  hides everything: the treatment says nothing about the secret

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from decisions import tables_of
 
 import policysim as ps
 from envs import ResponseModel
 from policysim.cli.main import main
+from policysim.decision.report import report
 
 LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
 STUDY = """
@@ -54,15 +54,17 @@ def test_events_are_columns_of_a_comparison_and_can_be_bounded(study):
 
 def test_events_are_among_what_the_options_count(study):
     loaded = ps.load_study(study)
-    tables = tables_of(loaded)
+    findings = report(loaded).findings
     table = ps.compare(ps.build_problem(loaded), policies=["greedy"], epsilons=[1.0])
-    rows = tables["options"].query('option == "each\'s best" and epsilon == 1').set_index("row")["value"]
-    # Those that a private choice moves visibly: here, both.
+    best = findings.options.query("option == 'C' and epsilon == 1")
+    rows = findings.details.rows.set_index("outcome")
     for name, title in (("stroke", "ischaemic stroke"), ("bleeding", "bleeding")):
-        mine = tables["comparison"].query("policy == 'greedy' and group == 'all' and epsilon == 1")
-        assert mine[f"expected_{name}"].item() == pytest.approx(table.loc[0, f"expected_{name}"])
-        assert rows[name] == pytest.approx(table.loc[0, f"expected_{name}"])
-        assert tables["rows"].set_index("row")["title"][name] == title
+        rate = table.loc[0, f"expected_{name}"]
+        assert best[f"expected_{name}"].item() == pytest.approx(rate)
+        assert name in set(findings.differences["outcome"])
+        if name in rows.index:
+            assert rows.loc[name, "C"] == pytest.approx(rate * findings.details.patients, abs=1)
+            assert rows.loc[name, "title"] == title
 
 
 def test_no_event_is_called_what_symptoms_are_counted_as(study, tmp_path, capsys):
@@ -70,4 +72,4 @@ def test_no_event_is_called_what_symptoms_are_counted_as(study, tmp_path, capsys
     (tmp_path / "language.toml").write_text(text)
     (tmp_path / "study.toml").write_text(study.read_text())
     assert main(["compare", str(tmp_path / "study.toml")]) == 2
-    assert "symptoms is what all of them are counted as: an event needs another name" in capsys.readouterr().err
+    assert "symptoms is the count of all symptoms: an event needs another name" in capsys.readouterr().err

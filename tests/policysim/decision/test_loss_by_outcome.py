@@ -88,5 +88,5 @@ def test_an_outcome_of_a_table_that_is_called_costs_counts_once():
     assert lost.sum() == pytest.approx(0.75 * 0.5 * (0.33 - 0.11) + 0.25 * 0.5 * (0.51 - 0.23), abs=1e-14)
     assert lost["costs"] == pytest.approx(0.01 * (0.75 * 0.5 * 2 - 0.25 * 0.5 * 2), abs=1e-14)
     assert lost[COSTS_TITLE] == 0
-    with pytest.raises(ValueError, match="an outcome is called costs, as what treatments cost is: give the column ano"):
+    with pytest.raises(ValueError, match="costs are the costs of treatments: give the column of this outcome another"):
         ps.problem_from_frame(frame, **asked, costs={"low": 1.0})

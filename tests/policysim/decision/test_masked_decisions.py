@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import tables_of
 from full_programme import full_value
 from random_problems import LOOK_FURTHER, neighbour_pairs
 from small_studies import STUDY, write_small_study
@@ -18,6 +17,8 @@ from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose, rows_of
 from policysim.decision.demands import expected_loss
+from policysim.decision.evidence import gather
+from policysim.decision.find import find
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list, unused_features
 from policysim.decision.scenario_outcomes import loss_by_outcome
@@ -25,6 +26,7 @@ from policysim.numbers import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import loss_quantiles
 from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of
+from policysim.study.labels import labels_of
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
 SENSITIVE = STUDY.replace('adjacency = "any-record"', f'adjacency = "sensitive"\nsensitive = {HIDDEN}')
@@ -167,21 +169,29 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
 
 
 def test_the_answer_counts_what_is_allowed(study, problem):
-    names = ("greedy", "best-fixed", "uniform", "exponential", "randomized-response", "optimal")
-    tables = tables_of(replace(study, policies=names, by=("age",)), problem)
-    deaths = tables["options"].query("row == 'death' and epsilon == 1").set_index("option")["value"]
+    asked = replace(study, by=("age",))
+    evidence = gather(problem, labels_of(asked, problem), (), epsilon=1.0, epsilons=(1.0,), study=asked)
+    options = find(evidence)[1.0].options.set_index("policy")
+    deaths = options["expected_death"]
     best = np.where(problem.admissible, problem.utilities, -np.inf).argmax(axis=1)
     died = problem.outcomes["death"]
-    assert deaths["each's best"] == pytest.approx(problem.prior @ died[np.arange(problem.n_records), best], abs=1e-15)
+    assert deaths["greedy"] == pytest.approx(problem.prior @ died[np.arange(problem.n_records), best], abs=1e-15)
     one = make_policy("best-fixed").probabilities(problem)
-    assert deaths["one for all"] == pytest.approx(by_hand(problem, one * died), abs=1e-15)
+    assert deaths["best-fixed"] == pytest.approx(by_hand(problem, one * died), abs=1e-15)
     # A treatment that some must not get is counted as what they get in its place.
-    given = tables["comparison"].query("policy == 'for all: syrup' and epsilon == 1")
     syrup = make_policy("best-fixed", action=1).probabilities(problem)
-    assert given["expected_death"].item() == pytest.approx(by_hand(problem, syrup * died), abs=1e-15)
-    title = tables["columns"].query("option == 'one for all'")["title"].iloc[0]
-    everybody = {action for action, share in zip(problem.actions, problem.prior @ one, strict=True) if share > 0}
-    assert ("as allowed" in title) == (len(everybody) > 1)
+    assert deaths["for all: syrup"] == pytest.approx(by_hand(problem, syrup * died), abs=1e-15)
+    # A gives each public class what has the fewest deaths of what it may get.
+    ages = problem.records.groups("age")[0]
+    least = [
+        min(
+            problem.prior[ages == age] @ died[ages == age, a]
+            for a in range(3)
+            if problem.admissible[ages == age, a].all()
+        )
+        for age in (0, 1)
+    ]
+    assert deaths["same-for-alike"] == pytest.approx(sum(least), abs=1e-14)
 
 
 def test_what_decides_who_may_get_what_has_no_price_and_is_used(study, problem):

@@ -32,6 +32,13 @@ def policies():
 
 
 @pytest.fixture(scope="session")
+def curve(problem):
+    """The policies of a report over its 24 epsilons, in groups."""
+    policies = ["best-fixed", "greedy", "exponential", "exponential-fitted", "randomized-response", "optimal"]
+    return ps.compare(problem, policies=policies, by=["age", "infected", "smoker", "fever"])
+
+
+@pytest.fixture(scope="session")
 def comparison(problem, policies):
     """All policies that apply, over epsilon."""
     return ps.compare(problem, policies=policies, epsilons=EPSILONS, by=["age", "infected"])

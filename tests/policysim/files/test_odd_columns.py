@@ -161,4 +161,4 @@ def test_init_says_how_many_columns_it_takes(tmp_path, capsys):
     np.savetxt(path, np.zeros((2, len(names)), int), "%d", ",", header=",".join(names), comments="")
     assert main(["init", str(path)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"policysim: {path.as_posix()}: has 1,001 columns; init compares each with each")
+    assert line.startswith(f"policysim: {path.as_posix()}: has 1,001 columns; init compares all pairs")

@@ -14,7 +14,7 @@ from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.errors import OutputError
 from policysim.files.whole_files import check_writable, is_unfinished, temporary_folder, write_files
-from policysim.output.manifest import read_manifest
+from policysim.report.reproduce import read_manifest
 from policysim.study.study_reader import study_of
 
 OLD = {"comparison.csv": b"old", "figures/a.svg": b"old", "study.toml": b"same", "manifest.json": b"old"}

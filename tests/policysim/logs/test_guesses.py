@@ -186,7 +186,7 @@ def test_times_and_events_that_cannot_be_any_are_refused(times, events, said):
         ({"treatment": ("arn",)}, "--treatment: trial.csv: unknown column 'arn'; did you mean 'arm'? known: arm, bp, "),
         ({"treatment": ("bp",)}, "--treatment: bp has 40 distinct values; a treatment needs 2 to 20"),
         ({"treatment": ("arm", "bp")}, '--treatment: "arm, bp" has 80 distinct values; a treatment needs 2 to 20'),
-        ({"outcome": "arm", "treatment": ("arm",)}, "--outcome 'arm' is the --treatment already: one column is one"),
+        ({"outcome": "arm", "treatment": ("arm",)}, "--outcome 'arm' is the --treatment already: give another column"),
         ({"features": ("cured",), "outcome": "cured"}, "--features 'cured' is the --outcome already"),
         ({"id": "bp"}, "trial.csv: one row must be one patient, but bp has 40 values in 400 rows"),
         ({"time": "bp"}, "--time and --event go together"),

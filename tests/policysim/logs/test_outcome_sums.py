@@ -122,7 +122,7 @@ def test_outcomes_of_few_values_stay_whole_beside_one_of_many(few):
 
 def test_more_kinds_than_can_be_held_are_refused_also_where_outcomes_are_summed(few):
     few(20)
-    with pytest.raises(DataError, match=r"different values so far, of outcomes different magnitudes: record 3, "):
+    with pytest.raises(DataError, match=r"different values so far \(of outcomes, magnitudes\): record 3, "):
         of_patients(np.ldexp(1.0, np.arange(-900, 900, 30))).arrays()
 
 

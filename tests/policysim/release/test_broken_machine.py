@@ -111,7 +111,7 @@ def test_a_folder_that_is_read_only_is_told_before_anything_is_computed(here, ca
         return opened(path, flags, *arguments, **options)
 
     monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr("policysim.question.protocol.Question.answer", None)
+    monkeypatch.setattr("policysim.cli.compare_command.report_of", None)
     assert main(ASKED[command]) == 2
     assert capsys.readouterr().err == "policysim: cannot write to out: Read-only file system\n"
     assert list((here / "out").iterdir()) == []

@@ -125,7 +125,7 @@ def test_a_table_needs_no_estimate(capsys, one):
     table(capsys, one, *SEX)
     code, _, err = run(capsys, "--estimate", one.with_name("table.csv"))
     assert code == 3
-    assert "it is that of a noisy table, whose counts are estimates already" in err
+    assert "it is the note of a noisy table, whose counts are estimates already" in err
 
 
 def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):

@@ -136,11 +136,14 @@ def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, tmp_pat
         ("--column sex --levels sex=0,1,0 --epsilon 1 --out o.csv", "sex: its levels must differ, got '0' and '0'."),
         (
             "--column sex --epsilon 1e-300 --out o.csv",
-            "epsilon=1E-300 is infinite, or too small to be kept to exactly with words of 62 bits.",
+            "epsilon=1E-300 is infinite, or too small for exact draws with words of 62 bits.",
         ),
         ("--estimate --simulate 0", "--simulate does not go with --estimate"),
         ("--column sex --epsilon 1 --out o.csv --simulate 1 --ledger l.sqlite", "--ledger does not go with --simulate"),
-        ("--column sex --epsilon 1 --out o.csv --seed 1", "--seed does not go with a release, which nobody can draw"),
+        (
+            "--column sex --epsilon 1 --out o.csv --seed 1",
+            "--seed does not go with a release, which cannot be drawn again",
+        ),
         ("--column sex --epsilon 1 --out o.csv --simulate 1", "o.csv: must end in .simulated.csv"),
         ("--column sex --epsilon 1 --out o.simulated.csv", "o.simulated.csv: is a release's, and must not end in"),
         (

@@ -42,7 +42,7 @@ def run(capsys, *arguments):
     captured = capsys.readouterr()
     lines = captured.err.splitlines(keepends=True)
     if own and captured.out:
-        assert ": not counted: no ledger knows" in lines.pop(0)
+        assert ": not counted: no ledger adds" in lines.pop(0)
     return code, captured.out, "".join(lines)
 
 

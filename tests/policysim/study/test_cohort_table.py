@@ -9,13 +9,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from policysim.decision.decision_question import DecisionQuestion
 
 import policysim as ps
 from policysim.course.days_report import report as report_over_days
 from policysim.decision.redraws import redrawn
+from policysim.decision.report import report
 from policysim.files.bad_rows import DataError
-from policysim.progress import SILENT
 from policysim.study.study_problem import build_problem
 from policysim.utility import Utility
 
@@ -116,7 +115,7 @@ def test_python_takes_the_weights_that_a_file_takes_and_refuses_others_in_the_sa
         ({"costs": {"high": math.nan}}, "costs['high'] must be a number within ±1e+50, got nan."),
         ({"costs": 0.5}, "costs must be a mapping, got 0.5."),
         ({"weights": ["wrong"]}, "weights must be a mapping, got ['wrong']."),
-        ({"weights": {}}, "weights must say which columns are outcomes, and what one costs, got weights={}."),
+        ({"weights": {}}, "weights must name the columns of outcomes, and the cost of one, got weights={}."),
     ],
 )
 def test_weights_and_costs_that_make_no_utility_are_refused(options, message):
@@ -196,7 +195,7 @@ STUDIES = {
     'file = "cohort.csv"': ("", "cohort: file is missing"),
     'features = ["gene", "age"]': ("features = []", "must name the columns that define a kind of patients"),
     "wrong = 1, bleeds = 10": ("wrongs = 1", "unknown outcome 'wrongs'; did you mean 'wrong'? known: wrong, bleeds"),
-    "weights = { wrong = 1, bleeds = 10 }": ("", "must say which columns are outcomes"),
+    "weights = { wrong = 1, bleeds = 10 }": ("", "must name the columns that are outcomes"),
     "costs = { high": ("costs = { none", "unknown action 'none'; known: low, middle, high"),
     'sensitive = ["gene"]': ('sensitive = ["genes"]', "unknown feature 'genes'; did you mean 'gene'?"),
 }
@@ -244,7 +243,7 @@ def test_of_what_is_public_a_class_may_be_missing_and_then_nobody_comes(tmp_path
     with pytest.raises(DataError, match=r"\[gene A, age old, ill yes\], which must look alike, has none"):
         study.with_choices(adjacency="any-record")
     with pytest.raises(DataError, match="has none"):
-        DecisionQuestion(study, prices=True).answer(SILENT)
+        report(study, price_list=True)
 
 
 def test_allowed_by_a_public_feature_is_kept_by_every_policy():
@@ -308,13 +307,13 @@ def test_bad_redraws_end_with_a_line_that_names_them(tmp_path, drawn, line):
 def test_a_study_of_a_table_answers_as_that_of_a_scenario_does(tmp_path):
     path = write(tmp_path, cohort(), STUDY.replace('csv"', 'csv"\nredraws = "redraws.parquet"'), redraws=redraws())
     study = replace(ps.load_study(path), by=("age",), at_most={"bleeds": 0.06}, policies=("optimal", "optimal-safe"))
-    answer = DecisionQuestion(study, prices=True).answer(SILENT)
+    answer = report(study, price_list=True)
     bounded = answer.tables["comparison"].query("policy == 'optimal-safe' and group == 'all'")
     assert (bounded["expected_bleeds"] <= 0.06 + 1e-9).all()
     assert set(answer.tables) >= {"beliefs", "price-list", "losses-by-outcome", "publishing"}
     lost = answer.tables["losses-by-outcome"].query("policy == 'optimal'")["lost"].sum()
     loss = answer.tables["comparison"].query("policy == 'optimal' and group == 'all' and epsilon == 1")["loss"].item()
     assert lost == pytest.approx(loss, abs=1e-9)
-    assert answer.options["certainty"]["draws"].eq(7).all()
+    assert answer.findings.details.versions == 7
     with pytest.raises(ValueError, match="is a study of a cohort: this needs the model of a scenario"):
         report_over_days(study, horizon=3)

@@ -212,7 +212,7 @@ def test_studies_without_a_log_or_with_their_own_policies_are_sent_elsewhere(run
     assert code == 2 and "is a study of a scenario, which has no log: simulate" in err
     path = trial()
     code, _, err = run("evaluate", path, "--policy", "greedy")
-    assert code == 2 and f"evaluated on held-out patients by policysim compare {path}" in err
+    assert code == 2 and f"policysim compare {path} tests policies" in err
     code, _, err = run("evaluate", "log.csv", "--policy", "greedy", "--study", path)
     assert code == 2 and "is a study of a log: this needs the model of a scenario" in err
 

@@ -89,7 +89,7 @@ def test_the_levels_test_is_the_binomial_of_raw_counts():
         actions = np.concatenate([np.zeros(m, dtype=int), rng.integers(2, size=2000)])
         frame = pd.DataFrame({"site": ["here"] * m + ["there"] * 2000})
         log = LoggedData(actions, np.zeros(m + 2000), np.full(m + 2000, 0.5), ("a", "b"))
-        found = [hole.told("b") for hole in find_holes(log, frame)]
+        found = [hole.in_words("b") for hole in find_holes(log, frame)]
         assert found == ([f"site = here: nobody got b (0 of {m} patients)"] if told else [])
 
 

@@ -1,16 +1,18 @@
 """--format and --figure-size: which files appear, what they are, and what is refused."""
 
-import json
 import re
 import struct
 
 import pytest
 from small_studies import STUDY, write_small_study
 
+from policysim.cli import compare_command
+from policysim.cli.kinds import SCENARIO, figure_names
 from policysim.cli.main import main
 from policysim.figures import SIZES
+from policysim.report.reproduce import read_manifest
 
-DRAWN = "benefit-vs-lead"
+DRAWN = "frontier"
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,7 @@ def test_only_the_kinds_asked_for_are_written(study, tmp_path, capsys):
     assert {name.rsplit(".")[-1] for name in found} == {"svg", "pdf"}
     assert all(content.startswith(b"%PDF") for name, content in found.items() if name.endswith("pdf"))
     assert (tmp_path / "report.html").exists()
+    assert {name.rpartition(".")[0] for name in found} <= set(figure_names(SCENARIO))
     capsys.readouterr()
 
 
@@ -56,20 +59,24 @@ def test_a_column_is_narrower_than_a_slide_and_the_page_is_the_same(study, tmp_p
 
 
 def test_the_figures_named_are_drawn_and_no_others_and_the_manifest_keeps_their_names(study, tmp_path, capsys):
-    wanted = ["compare", study, "--format", "svg", "--figures", f"{DRAWN},frontier"]
-    assert main([*wanted, "--out", str(tmp_path / "some")]) == 0
-    assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "frontier.svg"}
+    wanted = ["--format", "svg", "--figures", f"loss-by-group,{DRAWN}"]
+    assert main(["compare", study, *wanted, "--out", str(tmp_path / "some")]) == 0
+    assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "loss-by-group.svg"}
     page = (tmp_path / "some" / "report.html").read_text(encoding="utf-8")
-    assert re.findall(r'<figure id="([^"]+)"', page) == ["frontier", DRAWN]
-    command = json.loads((tmp_path / "some" / "manifest.json").read_text())["command"]
-    assert " ".join(command[2:]) == f"--format svg --figures {DRAWN},frontier"
+    assert re.findall(r'<figure id="([^"]+)"', page) == [DRAWN, "loss-by-group"]
+    assert read_manifest(tmp_path / "some" / "manifest.json").arguments[2:] == tuple(wanted)
     capsys.readouterr()
-    assert main(["compare", study, "--figures", "histogram", "--out", str(tmp_path / "none")]) == 2
-    assert re.search(
-        rf"--figures: must be among frontier, .*{DRAWN}, .*, separated by commas, got 'histogram'",
-        capsys.readouterr().err,
+    assert main(["reproduce", str(tmp_path / "some" / "manifest.json")]) == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--horizon", "2"]])
+def test_an_unknown_figure_is_refused_before_anything_is_computed(study, tmp_path, capsys, monkeypatch, options):
+    monkeypatch.setattr(compare_command, "report_of", None)
+    assert main(["compare", study, *options, "--figures", "histogram", "--out", str(tmp_path / "none")]) == 2
+    assert re.fullmatch(
+        r"policysim: --figures: must be among \w.*, separated by commas, got 'histogram'\n", capsys.readouterr().err
     )
-    assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
+    assert not (tmp_path / "none").exists()
 
 
 ALLOWED = {"--format": "svg, png, pdf", "--figure-size": ", ".join(SIZES)}

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure
 
 from policysim import figures
 from policysim.figures.writing import epsilon_markers, inline
+from policysim.study.sweep import EPSILONS
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 72 36">'
 
 
 @pytest.fixture(scope="module")
-def drawn(full):
-    figure = figures.frontier(full.table)
+def drawn(curve):
+    figure = figures.frontier(curve)
     return figure, figures.to_svg(figure)
 
 
@@ -80,11 +81,11 @@ def test_nothing_outside_is_named(drawn):
     assert "http" not in inline(drawn[1], "f0")
 
 
-def test_markers_stand_at_the_ticks_of_their_epsilon(drawn, full):
+def test_markers_stand_at_the_ticks_of_their_epsilon(drawn):
     figure, svg = drawn
-    markers = epsilon_markers(figure, full.study.epsilons)
+    markers = epsilon_markers(figure, EPSILONS)
     assert len(markers) == 2
-    place = list(full.study.epsilons).index(1.0)
+    place = EPSILONS.index(1.0)
     markup = inline(svg, "f0", markers=markers, position=place)
     lines = re.findall(r'<line data-marker="" data-x="([^"]*)" x1="([\d.]+)" x2="([\d.]+)"', markup)
     tick = r'<g id="f0-xtick_\d+">(?:(?!</g>).)*?<use [^>]*?x="([\d.]+)"[^>]*/><text[^>]*>([\d.]+)<'
@@ -94,7 +95,7 @@ def test_markers_stand_at_the_ticks_of_their_epsilon(drawn, full):
         assert start == end == places.split()[place]
         # Both are rounded to a tenth of a point.
         assert float(start) == pytest.approx(one, abs=0.101)
-        assert len(places.split()) == len(full.study.epsilons)
+        assert len(places.split()) == len(EPSILONS)
         assert (np.diff([float(x) for x in places.split()]) > 0).all()
 
 

@@ -67,15 +67,15 @@ def test_words_and_marks_stand_out_in_both_themes(theme):
 
 
 @pytest.fixture(scope="module")
-def drawn(full):
-    return [figures.frontier(full.table), figures.loss_by_group(full.table[full.table["epsilon"] == 1])]
+def drawn(curve):
+    return [figures.frontier(curve), figures.loss_by_group(curve[curve["epsilon"] == 1])]
 
 
-def test_what_belongs_to_a_policy_stands_in_a_group_with_its_name(drawn, full):
+def test_what_belongs_to_a_policy_stands_in_a_group_with_its_name(drawn, curve):
     root = ElementTree.fromstring(inline(figures.to_svg(drawn[0]), "f0"))
     groups = root.findall(".//g[@data-policy]")
     names = {group.get("data-policy") for group in groups}
-    assert {"best-fixed", "exponential", "exponential-fitted", "optimal"} <= names <= set(full.table["policy"])
+    assert names == set(curve["policy"])
     for name in names:
         parts = [part.tag for group in groups if group.get("data-policy") == name for part in group.iter()]
         assert "path" in parts or "use" in parts
@@ -93,15 +93,3 @@ def test_styles_that_figures_of_a_page_share_are_said_once(drawn):
     assert named[0] & named[1]
     assert named[0] | named[1] == set(styles.values())
     assert not any("style" in page for page in pages)
-
-
-def test_the_first_figure_has_a_narrow_version_and_the_others_scroll_where_their_words_would_be_too_small(full):
-    for place, figure in enumerate(re.findall(r"<figure id=.*?</figure>", full.page, re.DOTALL)):
-        widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) ', figure)]
-        assert len(widths) == (1 if place else 2)
-        if not place:
-            # At 368 pixels, what is left of 400, words of the smallest figure have 11 pixels or more.
-            assert 7.5 * 368 / min(widths) >= 11 - 1e-6
-        classes = re.findall(r'<svg [^>]*class="(\w+)"', figure)
-        least = re.search(rf"\.{classes[0]}{{max-width:\d+px;--least:(\d+)px}}", full.page)
-        assert 9 * int(least[1]) / widths[0] >= 11
