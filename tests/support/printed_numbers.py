@@ -46,14 +46,9 @@ def unknown_numbers(screen: Screen, findings: Findings, *beside: Any) -> list[tu
         _collect(value, values, names)
     count = findings.details.patients if hasattr(findings.details, "patients") else 1
     formatted = {text for value in values for text in _formatted(value, count)} | CONSTANTS
-<<<<<<< HEAD
-    with_digits = [re.escape(name) for name in names if re.search(r"\d", name) and re.search(r"[^\W\d]", name)]
-    named = re.compile("|".join(sorted(with_digits, key=len, reverse=True)) or r"(?!)")
-=======
     named = re.compile(
         "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if NAME.search(name)) or r"(?!)"
     )
->>>>>>> green
     found = []
     for text in texts_of(screen):
         found += [(each, text) for each in NUMBER.findall(named.sub("", text)) if each.rstrip(",") not in formatted]
