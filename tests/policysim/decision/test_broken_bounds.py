@@ -155,13 +155,6 @@ def test_bounds_on_the_command_line_are_in_place_of_the_studys_and_are_asked_aga
     assert main(["reproduce", str(out / "manifest.json")]) == 0
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_over_days_the_policy_within_bounds_is_left_out(path, capsys, tmp_path):
-    options = ("--horizon", "2", "--total-epsilon", "1", "--out", str(tmp_path / "out"))
-    assert main(["compare", str(path), *options]) == 0
-    assert "left out: optimal-safe, which is for one decision" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
