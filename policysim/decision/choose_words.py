@@ -183,9 +183,9 @@ def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         needed = rounded_down(details.limit, next(apart_in, MOST_DIGITS))
         texts.append(f"The other demands take more than ε = {needed}; guesses allow ε = {rounded_down(allowed, 3)}.")
     texts += [
-        f"At least {rounded_down(each.alone, MOST_DIGITS)} {labels.outcomes[each.outcome]} per patient are unavoidable."
-        for each in details.least_possible
-        if math.isfinite(each.alone)
+        f"At least {rounded_down(least_of_all, MOST_DIGITS)} {labels.outcomes[name]} per patient are unavoidable."
+        for name, least_of_all in details.least_possible.items()
+        if math.isfinite(least_of_all)
     ]
     if texts:
         yield " ".join(texts)

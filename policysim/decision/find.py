@@ -359,7 +359,7 @@ def harmed_table(evidence: Evidence) -> pd.DataFrame:
     Groups within groups, too: a subgroup that gains hides no other that loses. One that is harmed less than a group
     that it belongs to says nothing new.
     """
-    groups = evidence.harmed.groups
+    groups = evidence.harmed
     worse = groups[groups["value"] > LEAST_MOVED].sort_values("value", ascending=False, kind="stable")
     records = evidence.problem.records
     names = [
@@ -541,12 +541,10 @@ def named_changes(
         (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
         for option, than in pairs
         for row in rows.to_dict("records")
-        if row["outcome"] in named
+        if row["outcome"] in named and row[f"{option} − {than}"] != 0
     ]
-    table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
-    table = table[table["value"] != 0]
-    worth = table["value"].abs() * [evidence.weights.get(name, 1.0) for name in table["outcome"]]
-    return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
+    changes.sort(key=lambda change: -abs(change[-1]) * evidence.weights.get(change[2], 1.0))
+    return pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
 
 
 def printed_rows(
@@ -593,9 +591,9 @@ def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]],
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
     weights, lead = evidence.weights, evidence.labels.lead
-    of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
-    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(str(lead)) & of_pair["outcome"].map(weights).gt(0)]
-    return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
+    saved = changes[changes["option"].eq(pair[0]) & changes["than"].eq(pair[1]) & (changes["value"] < 0)]
+    units = [name for name in saved["outcome"] if name != lead and weights.get(name, 0.0) > 0]
+    return units[0] if units and lead is not None else None
 
 
 def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:

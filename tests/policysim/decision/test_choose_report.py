@@ -204,7 +204,9 @@ def test_each_printed_number_is_one_of_the_findings(ward, wish):
     details = found.findings.details
     scaled = np.outer([1, 100, LEAD_PER], details.demands["value"]).ravel()
     bounds = {plain(abs(side(value, VALUE_DIGITS))) for value in scaled for side in (enough, not_above)}
-    bounds |= {rounded_down(each.alone, MOST_DIGITS) for each in details.least_possible} | {plain(100 * SCANNED - 100)}
+    bounds |= {rounded_down(each, MOST_DIGITS) for each in details.least_possible.values()} | {
+        plain(100 * SCANNED - 100)
+    }
     unknown = {
         number for number, _ in unknown_numbers(found.screen, found.findings, labels_of(ward.study, ward.problem))
     }
