@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.records import IntArray, Level, RecordSpace
-from envs.scenario import Scenario
+from envs.scenario import DEATH, Scenario
 
 FloatArray = NDArray[np.float64]
 # A level or a list of levels for each feature that is named.
@@ -47,6 +47,20 @@ def admission_probability(scenario: Scenario, target: str) -> FloatArray:
         value = float(table.min() if table.min() < 0 else table.max())
         raise ValueError(f"the rules make the probability of {target} {value:g}: it must stay in [0, 1]")
     return table
+
+
+def cancelled_risks(scenario: Scenario) -> tuple[str, ...]:
+    """The features whose relative risks of death cancel, because the rules for death differ by them.
+
+    In each group that these rules tell apart, the hazard is scaled so that the untreated die as the rules say
+    (`ResponseModel.severity`): a factor that is the same for all of a group is divided out again.
+    """
+    differs = admission_probability(scenario, DEATH).shape
+    return tuple(
+        name
+        for name, factors in scenario.death.relative_risk.items()
+        if differs[scenario.space.axis(name)] > 1 and len(set(factors)) > 1
+    )
 
 
 def changed(table: FloatArray, operation: str, number: float) -> FloatArray:

@@ -7,7 +7,7 @@ evidence, find, words, report   what is computed of one decision, what is found 
 behind, page_data   the tables behind the screen, and the data of the page's controls
 exchange, harmed, textbook   what one leading outcome counts for; who is harmed; why the textbook's mechanism does badly
 redraws          versions of the model, in which its uncertain numbers vary
-scenario_outcomes   for a scenario: losses by outcome, and prevalence
+scenario_outcomes   for a scenario: losses by outcome, prevalence, and features without effect
 prices           what hiding each feature costs
 frontier         utility against harm
 publishing       what each way to publish treatments costs the patients, and its reader

@@ -37,7 +37,7 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
     tables = details.tables
     if details.versions:
         yield _acceptability(details, labels)
-    if "beliefs" in tables:
+    if "beliefs" in tables and len(moved_beliefs(tables["beliefs"])):
         yield _observer(tables["beliefs"], details)
     yield _ways(tables["publishing"], details, labels)
     if "price-list" in tables:

@@ -1,22 +1,26 @@
-"""Tables of a model: losses by outcome, and what policies lose at another prevalence than the assumed one."""
+"""Tables of a model: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from envs.cohort import cancelled_risks, matches
+from envs.scenario import Rule, Scenario, TreatmentRule
 from policies.distinct import reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.study.declared import ModelledStudy
+from policysim.decision.prices import unused_features
+from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 from policysim.utility import COSTS
+from policysim.words import in_a_row, unused
 
 COSTS_TITLE = "costs of treatments"
 
@@ -111,3 +115,84 @@ def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequen
                 }
             )
     return pd.DataFrame(rows, columns=columns)
+
+
+def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str, ...]:
+    """A sentence for each kind of thing that the study's scenario or utility states without effect.
+
+    Features without effect on the choice of a treatment; outcomes without weight, and outcomes that every treatment
+    leaves as they are; relative risks of death that cancel; rules that match no patient, and those that multiply
+    nothing.
+
+    Parameters
+    ----------
+    study : ModelledStudy
+        Its scenario and utility; of a cohort, only features without effect are looked for.
+    problem : DecisionProblem
+        Built from it.
+    """
+    idle = unused_features(problem, study.space.names)
+    sentences = [unused(idle)] if idle else []
+    if not isinstance(study, ScenarioStudy):
+        return tuple(sentences)
+    scenario = study.scenario
+    weightless, untouched = [], []
+    for name in scenario.outcomes:
+        weighs = bool(study.utility.weights.get(name))
+        event = name in scenario.hazards
+        if weighs and not event:
+            continue
+        first, *others = problem.outcomes[name].T
+        if not weighs and (first.any() or any(chance.any() for chance in others)):
+            weightless.append(name)
+        if event and first.any() and all((first == chance).all() for chance in others):
+            untouched.append(name)
+    for names, one, several, end in (
+        (weightless, "weighs", "weigh", "nothing in the utility: no choice is made better or worse by"),
+        (untouched, "is", "are", "as likely under every treatment: no choice changes"),
+    ):
+        if names:
+            titles = in_a_row([scenario.outcome_title(name) for name in names], "and")
+            verb, them = (one, "it") if len(names) == 1 else (several, "them")
+            sentences.append(f"{titles[0].upper()}{titles[1:]} {verb} {end} {them}.")
+    return (*sentences, *_cancelled(scenario), *_idle_rules(scenario, problem))
+
+
+def _cancelled(scenario: Scenario) -> Iterator[str]:
+    """Relative risks of death by a feature that the rules for death tell apart."""
+    names = cancelled_risks(scenario)
+    if names:
+        it = "it" if len(names) == 1 else "them"
+        yield (
+            f"The relative risk of death by {in_a_row([name.replace('_', ' ') for name in names], 'and')} cancels: "
+            f"the rules for death differ by {it} already, and the hazard is scaled to what they say."
+        )
+
+
+def _idle_rules(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
+    """Rules, of the patients or of a treatment, that match no patient; and those that multiply 0.
+
+    The latter are rules of treatments on what the treatment does not have, and what no rule before gives it.
+    """
+    rules: list[tuple[str, Rule | TreatmentRule]] = [
+        (f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)
+    ]
+    multiplied = []
+    for action, treatment in scenario.treatments.items():
+        there = {
+            *(f"clears.{name}" for name, chance in treatment.clears.items() if chance),
+            *(f"side_effects.{name}" for name, chance in treatment.side_effects.items() if chance),
+            *(["cost"] if treatment.cost else []),
+        }
+        for number, rule in enumerate(treatment.rules, start=1):
+            rules.append((f"Rule {number} of {action}", rule))
+            for target, (operation, factor) in rule.changes.items():
+                if operation == "multiply" and target not in there and not target.startswith("hazard_ratio."):
+                    multiplied.append(f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}.")
+            there |= {target for target, (operation, _) in rule.changes.items() if operation != "multiply"}
+    grid = problem.prior.reshape(scenario.space.shape)
+    for name, each in rules:
+        matched = np.broadcast_to(matches(scenario.space, each.when), grid.shape)
+        if not grid[matched].any():
+            yield f"{name}{f' (“{each.source}”)' if each.source else ''} matches no patient."
+    yield from multiplied

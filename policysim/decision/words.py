@@ -41,8 +41,9 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
-# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
-MOST_WITH_TRACE = 4
+# A screen of 45 lines has room for three lines an option, the rows of numbers and those of the curve over ε up to so
+# many; else the curve stands behind, and the textbook's mechanism goes unexplained.
+MOST_WITH_TRACE = 20
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -59,16 +60,16 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
-    options, trace = _introduced(findings), tuple(_trace(findings))
-    crowded = len(options) > MOST_WITH_TRACE
+    options, numbers, trace = _introduced(findings), _numbers(findings), tuple(_trace(findings))
+    crowded = 3 * len(options) + len(numbers.rows) + sum(len(grid.rows) for grid in trace) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
         options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *(() if crowded else trace)),
-        notes=tuple(_notes(findings)),
+        tables=(numbers, *(() if crowded else trace)),
+        notes=tuple(_notes(findings, crowded=crowded)),
         behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
@@ -416,10 +417,9 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
-def _notes(findings: Findings) -> Iterator[str]:
+def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
     """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
-    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
     other = (

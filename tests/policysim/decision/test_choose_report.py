@@ -281,7 +281,7 @@ def test_the_page_has_the_choice_and_then_the_comparison_at_the_chosen_epsilon(t
     assert {"options.csv", "choice-options.csv"} <= set(files)
     assert json.loads(files["manifest.json"])["answer"] == [f"{line.label}: {line.text}" for line in alone.screen.lines]
     page = files["report.html"].decode()
-    choice, compared = page.split('id="compared"')
+    choice, compared = page.split('id="all-options"')
     assert f"Choose B at ε = {epsilon}" in html.unescape(choice)
     assert f"<dd>ε = {epsilon}" in compared
     # The slider changes the comparison alone: the choice stays.
