@@ -96,14 +96,14 @@ class DecisionDetails:
     zones : DataFrame
         low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
         A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
-    exchange : Exchange or None
-        The same, with the acceptability curve; None at another ε than the study's.
+    exchange : Exchange
+        The same, with the acceptability curve.
     acceptability : DataFrame
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions, better_in : int
-        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
+    versions : int
+        How many there are of the model; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -114,8 +114,8 @@ class DecisionDetails:
         policy, epsilon, loss (among `patients`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
-    list_epsilon, list_true : float
-        Where only a list is published: its ε, and the share of entries that show the treatment really given.
+    list_true : float
+        Where only a list is published at this ε: the share of entries that show the treatment really given; or NaN.
     at_limit : bool
         Whether B loses no more than the least that any private draw can lose.
     same : str
@@ -128,8 +128,8 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
-    assumed, numbers : int
-        How many of the model's numbers are assumed, of how many.
+    numbers : int
+        How many the model has.
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -152,17 +152,15 @@ class DecisionDetails:
     unit: str
     unit_weight: float
     zones: pd.DataFrame
-    exchange: Exchange | None
+    exchange: Exchange
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
-    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
     trace: pd.DataFrame
     textbook: Textbook | None
-    list_epsilon: float
     list_true: float
     at_limit: bool
     same: str
@@ -170,7 +168,6 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
-    assumed: int
     numbers: int
     records: int
     sensitivity: float
@@ -416,7 +413,6 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
-    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -436,13 +432,11 @@ def _details(
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
         perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
         versions=0 if versions is None else exchanged.versions,
-        better_in=0 if versions is None else exchanged.better,
         spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
         drawn={} if versions is None else versions.drawn,
         wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=math.nan if copies is None else epsilon,
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
@@ -450,8 +444,7 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
-        assumed=assumed,
-        numbers=numbers,
+        numbers=counted_illustrative(evidence.study)[1],
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,

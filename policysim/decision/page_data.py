@@ -43,8 +43,7 @@ def page_data(found: Mapping[float, Findings], labels: Labels) -> dict[str, Any]
 
 def _depends(details: DecisionDetails) -> bool:
     """Whether there are versions of the model, and the weight of the leading outcome matters in one."""
-    weighs = details.lead_weight > 0 and details.versions > 0
-    return bool(weighs and details.exchange is not None and details.exchange.lead.any())
+    return bool(details.lead_weight > 0 and details.versions > 0 and details.exchange.lead.any())
 
 
 def weighed(details: DecisionDetails, labels: Labels) -> dict[str, Any]:
@@ -57,7 +56,6 @@ def weighed(details: DecisionDetails, labels: Labels) -> dict[str, Any]:
         counts for, in words) and texts (the verdict).
     """
     exchange = details.exchange
-    assert exchange is not None
     size = details.unit_weight if details.unit else 1.0
     stated, one = details.lead_weight / size, labels.one_of_lead
     counts = counted_weights(exchange, stated, size)

@@ -424,7 +424,7 @@ def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
         yield _why_textbook(details)
     other = (
         "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
-        f"(at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} stay true)."
+        f"(at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
     )
     published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
     again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
