@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from policysim.decision.choose import rows_of
 from policysim.decision.choose_findings import EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
 from policysim.decision.demands import SCANNED
 from policysim.numbers import (
@@ -31,7 +30,7 @@ from policysim.numbers import (
     rounded_down,
     to_places,
 )
-from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels

@@ -12,7 +12,7 @@ from policysim.decision.exchange import BEYOND, Exchange
 from policysim.decision.find import REST, DecisionDetails
 from policysim.decision.words import lettered_now, row_title, verdict_in_versions
 from policysim.numbers import plain, rounded
-from policysim.report.findings import UTILITY, Findings
+from policysim.report.findings import UTILITY, Findings, rows_of
 from policysim.study.labels import Labels
 from policysim.words import capital
 
@@ -108,17 +108,9 @@ def compared(findings: list[Findings]) -> dict[str, Any]:
 def _table(details: DecisionDetails, letters: list[str]) -> dict[str, Any]:
     kinds = {REST: "rest", UTILITY: "utility"}
     rows = []
-    for row in details.rows.to_dict("records"):
-        kind = kinds.get(str(row["outcome"]), "count")
-        weight = None if math.isnan(row["weight"]) else float(row["weight"])
-        values = [] if kind == "rest" else [float(row[letter]) for letter in letters]
-        rows.append(
-            [
-                row_title({str(key): value for key, value in row.items()}, details),
-                int(row["decimals"]),
-                weight,
-                kind,
-                values,
-            ]
-        )
+    for row in rows_of(details.rows):
+        kind = kinds.get(row["outcome"], "count")
+        weight = None if math.isnan(row["weight"]) else row["weight"]
+        values = [] if kind == "rest" else [row[letter] for letter in letters]
+        rows.append([row_title(row, details), int(row["decimals"]), weight, kind, values])
     return {"head": f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "rows": rows}
