@@ -24,9 +24,9 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence
-from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
+from policysim.decision.exchange import ROUNDING, Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
+from policysim.decision.redraws import SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import (
@@ -267,8 +267,8 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
     made = pd.DataFrame(first).join(table.drop(columns=["policy", "epsilon", "value"]))
     bounds = made["policy"].isin([ACHIEVABLE, UNBEATABLE])
     made.loc[bounds, ["section", "hides"]] = ["limit", ""]
-    order = made["option"].replace("", "Z")
-    return made.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+    order = made["option"].replace("", "Z").sort_values(kind="stable").index
+    return made.loc[order].reset_index(drop=True)
 
 
 def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
@@ -305,16 +305,11 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
             for outcome, column, sign in measures:
                 mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = (
-                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
-                )
+                across = None
+                if evidence.versions is not None and epsilon == evidence.epsilon:
+                    across = evidence.versions.differences(policy[option], policy[than], column)
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
-
-
-def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
-    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
@@ -343,16 +338,9 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
         for epsilon in evidence.epsilons
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
-    fixed = {
-        "belief": belief["belief"],
-        "among": belief["among"],
-        "before": float(belief["before"]),
-    }
-    rows = [
-        {"epsilon": epsilon, "option": letter, **fixed, "low": spans[policy][0], "high": spans[policy][1]}
-        for (letter, epsilon), policy in jobs.items()
-    ]
-    return pd.DataFrame(rows)
+    before = belief["belief"], belief["among"], float(belief["before"])
+    rows = [(epsilon, letter, *before, *spans[policy]) for (letter, epsilon), policy in jobs.items()]
+    return pd.DataFrame(rows, columns=["epsilon", "option", "belief", "among", "before", "low", "high"])
 
 
 def harmed_table(evidence: Evidence) -> pd.DataFrame:
