@@ -209,10 +209,6 @@ class Study:
             changed = replace(changed, seed=seed)
         return changed._with_adjacency(adjacency, sensitive)
 
-    def with_options(self: AnyStudy, options: Mapping[str, Any]) -> AnyStudy:
-        """The same study with those options of a question that are the study's."""
-        return self.with_choices(**{name: options[name] for name in OPTIONS if name in options})
-
     def _with_adjacency(self: AnyStudy, adjacency: str | None, sensitive: Sequence[str] | None) -> AnyStudy:
         changed = self
         if sensitive:
