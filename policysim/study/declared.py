@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 # What an observer sees: each treatment that is given, or what is published of it.
 SEEN = ("treatment", "publication")
-# The options of a question that are the study's to begin with.
-OPTIONS = ("adjacency", "sensitive", "epsilons", "policies", "by", "seed")
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
 PREVALENCE = "prevalence"
 
@@ -157,7 +155,7 @@ class Study:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen to be hidden and compared, by `OPTIONS`, for a manifest."""
+        """What was chosen to be hidden and compared, by the options of `with_choices`, for a manifest."""
         return {
             "adjacency": self.adjacency,
             "sensitive": list(self.sensitive),
