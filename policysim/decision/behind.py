@@ -206,4 +206,9 @@ def _method(details: DecisionDetails, labels: Labels) -> Grid:
         ("Range of the utility", rounded_up(details.range, 3)),
         ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
     ]
-    return Grid(("Of the problem", "number"), tuple(rows), "Method", f"Assumed public: {labels.public}.")
+    return Grid(
+        ("Of the problem", "number"),
+        tuple(rows),
+        "Method",
+        " ".join([f"Assumed public: {labels.public}.", *details.idle]),
+    )

@@ -128,6 +128,8 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
+    idle : tuple of str
+        Sentences on what the study states without effect.
     assumed, numbers : int
         How many of the model's numbers are assumed, of how many.
     records : int
@@ -170,6 +172,7 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
+    idle: tuple[str, ...]
     assumed: int
     numbers: int
     records: int
@@ -450,6 +453,7 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
+        idle=evidence.idle,
         assumed=assumed,
         numbers=numbers,
         records=problem.n_records,
