@@ -39,7 +39,7 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
     tables = details.tables
     if details.exchange is not None and details.versions:
         yield _acceptability(details, labels)
-    if "beliefs" in tables:
+    if "beliefs" in tables and len(moved_beliefs(tables["beliefs"])):
         yield _observer(tables["beliefs"], details)
     yield _ways(tables["publishing"], details, labels)
     if "price-list" in tables:

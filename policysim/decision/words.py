@@ -123,7 +123,7 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
         best = f"best under {findings.details.judged_by}; {hidden}"
         hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
         if row["policy"] == BestFixed.name:
-            hides = f"the best single treatment under {findings.details.judged_by}; hides everything"
+            hides = f"best single treatment under {findings.details.judged_by}; hides everything"
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
 

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import sys
 
 import pytest
 from drawings import draw_only
@@ -134,7 +135,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError):
         report.save(tmp_path / "file")
-    monkeypatch.setattr("policysim.report.folder.page", lambda *_: 1 / 0)
+    monkeypatch.setattr(sys.modules["policysim.report.folder"], "page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         report.save(tmp_path / "new")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
