@@ -32,6 +32,7 @@ from policysim.decision.demands import (
 from policysim.decision.limit import Limit
 from policysim.numbers import next_below, steady
 from policysim.progress import SILENT, Progress
+from policysim.report.findings import rows_of
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import gain_of
 from policysim.study.sweep import evaluate_each, evaluated_on, happening_lead, prepare
@@ -172,11 +173,6 @@ class Choices:
     def attains(self, epsilon: float) -> bool:
         """Whether no mechanism meets the demand at the next smaller number of as many digits as an epsilon."""
         return self.limit_proven and 0 < epsilon < math.inf and next_below(epsilon) <= self.limit
-
-
-def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, by the names of its columns."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def choose(

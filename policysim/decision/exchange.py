@@ -161,12 +161,10 @@ def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None
     >>> found.better, found.zones["verdict"].tolist(), round(found.zones["high"][0])
     (1, ['better', 'worse'], 150)
     """
-    values = _wide(versions, "value")
-    utility, rounding = _difference(values, option, than), _rounding(values)
+    utility, rounding = differences(versions, option, than, "value")
     if lead is None:
-        return Exchange(option, than, math.nan, utility, np.zeros(len(values)), rounding)
-    expected = _wide(versions, f"expected_{lead}")
-    more = _without(_difference(expected, option, than), _rounding(expected))
+        return Exchange(option, than, math.nan, utility, np.zeros(len(utility)), rounding)
+    more, _ = differences(versions, option, than, f"expected_{lead}")
     weights = _wide(versions, "lead_weight")[option].to_numpy() if "lead_weight" in versions else weight
     return Exchange(option, than, weight, _without(utility + weights * more, rounding), more, rounding)
 
@@ -212,22 +210,19 @@ def perfect_information(
     return gained, gained / weight if weight > 0 else math.nan
 
 
+def differences(versions: pd.DataFrame, option: str, than: str, column: str) -> tuple[FloatArray, FloatArray]:
+    """The differences of two options in each version of a model, 0 where they are rounding; and what rounding makes."""
+    wide = _wide(versions, column)
+    numbers = wide.to_numpy(dtype=np.float64)
+    rounding: FloatArray = np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
+    return _without((wide[option] - wide[than]).to_numpy(dtype=np.float64), rounding), rounding
+
+
 def _wide(versions: pd.DataFrame, column: str) -> pd.DataFrame:
     """A row for each version, a column for each option."""
     return versions.pivot(index="draw", columns="option", values=column)
 
 
-def _difference(wide: pd.DataFrame, option: str, than: str) -> FloatArray:
-    return (wide[option] - wide[than]).to_numpy(dtype=np.float64)
-
-
 def _without(difference: FloatArray, rounding: FloatArray) -> FloatArray:
     """The difference, 0 where it is rounding."""
     return np.where(np.abs(difference) <= rounding, 0.0, difference)
-
-
-def _rounding(wide: pd.DataFrame) -> FloatArray:
-    """What rounding makes of equal numbers, in each version."""
-    numbers = wide.to_numpy(dtype=np.float64)
-    rounding: FloatArray = np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
-    return rounding

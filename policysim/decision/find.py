@@ -24,12 +24,22 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence
-from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
+from policysim.decision.exchange import ROUNDING, Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
+from policysim.decision.redraws import SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    UTILITY,
+    WORSE,
+    Findings,
+    hides_of,
+    rows_of,
+    verdict_of_versions,
+)
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -96,14 +106,14 @@ class DecisionDetails:
     zones : DataFrame
         low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
         A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
-    exchange : Exchange or None
-        The same, with the acceptability curve; None at another ε than the study's.
+    exchange : Exchange
+        The same, with the acceptability curve.
     acceptability : DataFrame
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions, better_in : int
-        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
+    versions : int
+        How many there are of the model; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -114,8 +124,8 @@ class DecisionDetails:
         policy, epsilon, loss (among `patients`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
-    list_epsilon, list_true : float
-        Where only a list is published: its ε, and the share of entries that show the treatment really given.
+    list_true : float
+        Where only a list is published at this ε: the share of entries that show the treatment really given; or NaN.
     at_limit : bool
         Whether B loses no more than the least that any private draw can lose.
     same : str
@@ -128,10 +138,15 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
+<<<<<<< HEAD
     idle : tuple of str
         Sentences on what the study states without effect.
     assumed, numbers : int
         How many of the model's numbers are assumed, of how many.
+=======
+    numbers : int
+        How many the model has.
+>>>>>>> cutdec
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -154,17 +169,15 @@ class DecisionDetails:
     unit: str
     unit_weight: float
     zones: pd.DataFrame
-    exchange: Exchange | None
+    exchange: Exchange
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
-    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
     trace: pd.DataFrame
     textbook: Textbook | None
-    list_epsilon: float
     list_true: float
     at_limit: bool
     same: str
@@ -172,8 +185,11 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
+<<<<<<< HEAD
     idle: tuple[str, ...]
     assumed: int
+=======
+>>>>>>> cutdec
     numbers: int
     records: int
     sensitivity: float
@@ -241,11 +257,6 @@ def _same_title(evidence: Evidence) -> str:
     return f"Best treatment by {by}"
 
 
-def hides_of(spent: float) -> str:
-    """What an option hides, by the exact privacy loss of its table."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
-
-
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
     """The comparison of everyone with letters: lettered options first, then all other policies ("beside")."""
     table = evidence.everyone.reset_index(drop=True).drop(columns=["group", "level", "share"])
@@ -268,8 +279,8 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
     made = pd.DataFrame(first).join(table.drop(columns=["policy", "epsilon", "value"]))
     bounds = made["policy"].isin([ACHIEVABLE, UNBEATABLE])
     made.loc[bounds, ["section", "hides"]] = ["limit", ""]
-    order = made["option"].replace("", "Z")
-    return made.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+    order = made["option"].replace("", "Z").sort_values(kind="stable").index
+    return made.loc[order].reset_index(drop=True)
 
 
 def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
@@ -306,16 +317,11 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
             for outcome, column, sign in measures:
                 mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = (
-                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
-                )
+                across = None
+                if evidence.versions is not None and epsilon == evidence.epsilon:
+                    across = evidence.versions.differences(policy[option], policy[than], column)
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
-
-
-def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
-    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
@@ -344,16 +350,9 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
         for epsilon in evidence.epsilons
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
-    fixed = {
-        "belief": belief["belief"],
-        "among": belief["among"],
-        "before": float(belief["before"]),
-    }
-    rows = [
-        {"epsilon": epsilon, "option": letter, **fixed, "low": spans[policy][0], "high": spans[policy][1]}
-        for (letter, epsilon), policy in jobs.items()
-    ]
-    return pd.DataFrame(rows)
+    before = belief["belief"], belief["among"], float(belief["before"])
+    rows = [(epsilon, letter, *before, *spans[policy]) for (letter, epsilon), policy in jobs.items()]
+    return pd.DataFrame(rows, columns=["epsilon", "option", "belief", "among", "before", "low", "high"])
 
 
 def harmed_table(evidence: Evidence) -> pd.DataFrame:
@@ -419,7 +418,6 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
-    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -439,13 +437,11 @@ def _details(
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
         perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
         versions=0 if versions is None else exchanged.versions,
-        better_in=0 if versions is None else exchanged.better,
         spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
         drawn={} if versions is None else versions.drawn,
         wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=math.nan if copies is None else epsilon,
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
@@ -453,9 +449,13 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
+<<<<<<< HEAD
         idle=evidence.idle,
         assumed=assumed,
         numbers=numbers,
+=======
+        numbers=counted_illustrative(evidence.study)[1],
+>>>>>>> cutdec
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
@@ -544,7 +544,7 @@ def named_changes(
     changes: list[tuple[Any, ...]] = [
         (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
         for option, than in pairs
-        for row in rows.to_dict("records")
+        for row in rows_of(rows)
         if row["outcome"] in named and row[f"{option} − {than}"] != 0
     ]
     changes.sort(key=lambda change: -abs(change[-1]) * evidence.weights.get(change[2], 1.0))
