@@ -168,15 +168,7 @@ def _method(details: DecisionDetails, labels: Labels) -> Grid:
         ("Sensitivity of the utility (Δ)", rounded_up(details.sensitivity, 3)),
         ("Range of the utility", rounded_up(details.range, 3)),
         ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
-<<<<<<< HEAD
-    ]
+    )
     return Grid(
-        ("Of the problem", "number"),
-        tuple(rows),
-        "Method",
-        " ".join([f"Assumed public: {labels.public}.", *details.idle]),
+        ("Of the problem", "number"), rows, "Method", " ".join([f"Assumed public: {labels.public}.", *details.idle])
     )
-=======
-    )
-    return Grid(("Of the problem", "number"), rows, "Method", f"Assumed public: {labels.public}.")
->>>>>>> cutdec

@@ -138,15 +138,10 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
-<<<<<<< HEAD
     idle : tuple of str
         Sentences on what the study states without effect.
     assumed, numbers : int
         How many of the model's numbers are assumed, of how many.
-=======
-    numbers : int
-        How many the model has.
->>>>>>> cutdec
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -185,11 +180,8 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
-<<<<<<< HEAD
     idle: tuple[str, ...]
     assumed: int
-=======
->>>>>>> cutdec
     numbers: int
     records: int
     sensitivity: float
@@ -418,6 +410,7 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
+    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -449,13 +442,9 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
-<<<<<<< HEAD
         idle=evidence.idle,
         assumed=assumed,
         numbers=numbers,
-=======
-        numbers=counted_illustrative(evidence.study)[1],
->>>>>>> cutdec
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
