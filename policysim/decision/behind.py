@@ -169,6 +169,5 @@ def _method(details: DecisionDetails, labels: Labels) -> Grid:
         ("Range of the utility", rounded_up(details.range, 3)),
         ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
     )
-    return Grid(
-        ("Of the problem", "number"), rows, "Method", " ".join([f"Assumed public: {labels.public}.", *details.idle])
-    )
+    assumed = f"Assumed public: {labels.public}."
+    return Grid(("Of the problem", "number"), rows, "Method", " ".join([assumed, *details.idle]))

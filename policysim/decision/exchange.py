@@ -71,16 +71,6 @@ class Exchange:
         """The number of versions in which the option is better at the stated weight."""
         return int(np.sum(self._signs(self._weight) > 0))
 
-    @property
-    def equal(self) -> int:
-        """The number of versions in which both are as good at the stated weight."""
-        return int(np.sum(self._signs(self._weight) == 0))
-
-    @property
-    def verdict(self) -> str:
-        """The verdict on the option at the stated weight (`verdict_of_versions`)."""
-        return self.verdict_at(self._weight)
-
     def verdict_at(self, weight: float) -> str:
         """The verdict on the option where one of the outcome that leads weighs so much."""
         signs = self._signs(weight)
