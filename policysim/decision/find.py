@@ -29,7 +29,16 @@ from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    UTILITY,
+    WORSE,
+    Findings,
+    hides_of,
+    verdict_of_versions,
+)
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -236,11 +245,6 @@ def _same_title(evidence: Evidence) -> str:
         return _for_everyone(evidence, SameForAlike.name)
     by = in_a_row([name.replace("_", " ") for name in public], "and") if len(public) <= MOST_NAMED else "what is public"
     return f"Best treatment by {by}"
-
-
-def hides_of(spent: float) -> str:
-    """What an option hides, by the exact privacy loss of its table."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
 
 
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:

@@ -6,11 +6,13 @@ the interval of a trial, or by the stated numbers alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from policysim.numbers import NEGLIGIBLE
 from policysim.words import SURE, UNLIKELY
 
 BETTER, WORSE, EQUAL, NOT_SHOWN = "better", "worse", "equal", "not shown"
@@ -60,6 +62,11 @@ class Findings:
             "leaks": self.leaks,
         }
         return {name: table for name, table in core.items() if not table.empty}
+
+
+def hides_of(spent: float) -> str:
+    """What an option hides, by its exact privacy loss."""
+    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
 
 
 def verdict_of_versions(better: float, equal: float = 0.0) -> str:
