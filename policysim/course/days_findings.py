@@ -17,7 +17,7 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.days import DAILY, EQUAL, ONCE, TREE, stated_total, ways
 from policysim.numbers import NEGLIGIBLE, population, written
 from policysim.report import findings as verdicts
-from policysim.report.findings import UTILITY, Findings, hides_of
+from policysim.report.findings import UTILITY, Findings, hides_of, rows_of
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import level_in_words
 from policysim.words import ALL, BEST_SCHEDULE
@@ -247,7 +247,7 @@ def _harmed(
     keys = ["total_epsilon", "group", "level", "share", "policy"]
     by_policy = groups.set_index(keys)[measure].unstack("policy")
     rows = []
-    for row in lettered[lettered["option"] == B].to_dict("records") if len(groups) else ():
+    for row in rows_of(lettered[lettered["option"] == B]) if len(groups) else ():
         more = sign * (by_policy[row["policy"]] - by_policy[BEST_SCHEDULE]).loc[row["epsilon"]]
         for (group, level, share), extra in more[more * count >= LEAST_HARM].items():
             name = level_in_words(study.space, group, str(level))

@@ -16,7 +16,7 @@ from policysim.course.days import ONCE, TREE
 from policysim.course.days_findings import ALL_ELSE, A, B, C, DaysDetails
 from policysim.course.treatment_course import public_over_days
 from policysim.numbers import about, change, days, plain, right, rounded, share, to_places
-from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
+from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model, listed
@@ -115,10 +115,8 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
     options, differences, harmed = (
         table[table["epsilon"] == total] for table in (findings.options, findings.differences, findings.harmed)
     )
-    lettered: Any = options[options["section"] == "option"].set_index("option").to_dict("index")
-    changes: Any = differences.set_index(["option", "than", "outcome"]).to_dict("index")
-    groups: Any = harmed.to_dict("records")
-    view = View(study, details, total, lettered, changes, groups)
+    changes = {(row["option"], row["than"], row["outcome"]): row for row in rows_of(differences)}
+    view = View(study, details, total, findings.lettered(total), changes, rows_of(harmed))
     return Screen(
         title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
@@ -168,11 +166,11 @@ def _introduced(view: View) -> Iterator[Option]:
             gives = f"{_schedule(view)}; hides everything{but}"
         elif letter == C:
             gives = "best on each day under this study's weights; hides nothing"
-        elif row["hides"] == "everything":
+        elif row["hides"] == EVERYTHING:
             gives = f"at {view.at} it gives everyone the same on each day, and hides everything{but}, too"
         else:
             way = DRAWN.get(row["policy"], "with chances that depend on the record of the day")
-            hides = "nothing" if row["hides"] == "nothing" else f"the whole course{but} up to {view.at}"
+            hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
             gives = f"{way_title(row['policy'])}: {way}; hides {hides}"
         yield Option(letter, row["title"], gives)
 
@@ -207,7 +205,7 @@ def _lines(view: View) -> Iterator[Line]:
         yield Line(f"Leaking up to {view.at}", f"buys (B instead of A), {among}: {bought}{price}.")
         yield _worth(view)
         yield Line("Who is harmed", _harmed(view))
-    if view.options[B]["hides"] == "everything":
+    if view.options[B]["hides"] == EVERYTHING:
         yield Line("What leaks", "Nothing: treatments from A or B say nothing about the secret.")
         return
     apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
@@ -265,7 +263,7 @@ def _by_day(view: View) -> str:
     rows = view.details.spent
     rows = rows[(rows["total_epsilon"] == view.total) & (rows["policy"] == policy) & (rows["epsilon_spent"] > 0)]
     largest = rows.nlargest(MOST_NAMED, "epsilon_spent").sort_values("day")
-    texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in largest.to_dict("records")]
+    texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in rows_of(largest)]
     rest = len(rows) - len(largest)
     texts += [f"no more on each of {rest} further days"] if rest else []
     return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition]])))}."
@@ -357,13 +355,12 @@ def _note(view: View) -> str:
 def _every_way(view: View, options: pd.DataFrame) -> Grid:
     """All that was compared at this total."""
     ways, patients = options[options["section"] == "way"], view.details.patients
-    columns = {"utility lost": [to_places(value * patients, 0) for value in ways["loss"]]}
+    columns = {"Way": list(map(way_title, ways["policy"]))}
+    columns["utility lost"] = [to_places(value * patients, 0) for value in ways["loss"]]
     if view.lead:
         title, lead = view.study.scenario.counted_title(view.lead), ways[f"expected_{view.lead}"]
         columns[title] = [to_places(value * patients, 0) for value in lead]
     columns["ε in all"] = [rounded(value) for value in ways["total_spent"]]
     columns["ε of one day"] = [rounded(value) for value in ways["epsilon_spent"]]
     columns["two told apart, of 100"] = [right(value) for value in ways["guess_rate"]]
-    rows = zip(map(way_title, ways["policy"]), *columns.values(), strict=True)
-    title = f"Every way at a total {view.at}, per {patients:,} patients"
-    return Grid(("Way", *columns), tuple(rows), title=title, name="options")
+    return Grid.of_columns(columns, f"Every way at a total {view.at}, per {patients:,} patients", name="options")
