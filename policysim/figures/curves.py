@@ -19,7 +19,7 @@ from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import Look, as_line, is_level, label
 from policysim.numbers import percent, plain, tick
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, in_a_row
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
@@ -251,10 +251,6 @@ def undrawn(names: Sequence[str], drawn: Sequence[str], asked: Sequence[str] | N
     return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."
 
 
-# A change by less, of the range of all that is drawn, is none to the eye.
-FLAT = 0.002
-
-
 def lines_seen(
     rows: pd.DataFrame,
     column: str,
@@ -263,7 +259,7 @@ def lines_seen(
     epsilon: float,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Where each line of a panel begins, where it is at one epsilon, where it ends, and its top between if it has one.
+    """What each line of a panel shows at its ends, and at one epsilon between them; a level line has one number.
 
     Parameters
     ----------
@@ -274,44 +270,27 @@ def lines_seen(
     write : callable
         How a number is written, with its unit.
     epsilon : float
-        The place between the ends to describe: the nearest one of the rows.
+        The place between the ends to describe: the nearest one of the line.
     names : sequence of str, optional
         The policies that are drawn; all by default.
 
     Returns
     -------
     str
-        "optimal rises from 0 % at ε = 0.05 over 30 % at ε = 1 to 100 % at ε = 20; …".
+        "optimal has 0 % at ε = 0.05, 30 % at ε = 1 and 100 % at ε = 20; greedy has 100 %".
     """
-    some = rows[rows[column].notna()]
-    room = FLAT * float(some[column].max() - some[column].min()) if len(some) else 0.0
-    said = []
+    some, seen = rows[rows[column].notna()], []
     for name in names_of(some, "policy") if names is None else names:
-        line = some[some["policy"] == name].sort_values("epsilon")
-        points = [(float(x), float(y)) for x, y in zip(line["epsilon"], line[column], strict=True)]
+        line = some[some["policy"] == name].sort_values("epsilon").set_index("epsilon")[column]
+        if line.empty:
+            continue
         if is_level(name):
-            points = [(x, points[0][1]) for x, _ in points]
-        if points:
-            said.append(f"{name} {_of_line(points, write, epsilon, room)}")
-    return "; ".join(said)
-
-
-def _of_line(points: Sequence[tuple[float, float]], write: Callable[[float], str], epsilon: float, room: float) -> str:
-    (x0, first), (x1, last) = points[0], points[-1]
-    low, high = (which(points, key=lambda point: point[1]) for which in (min, max))
-    if high[1] - low[1] <= room:
-        return f"is at {write(first)} {'throughout' if len(points) > 1 else f'at ε = {plain(x0)}'}"
-    between = [
-        point for point in points[1:-1] if point[0] == min((x for x, _ in points), key=lambda x: abs(x - epsilon))
-    ]
-    through = "".join(f" over {write(y)} at ε = {plain(x)}" for x, y in between)
-    verb = "rises" if last > first + room else "falls" if last < first - room else "goes"
-    turn = ""
-    if high[1] > max(first, last) + room:
-        turn = f", with a top of {write(high[1])} at ε = {plain(high[0])}"
-    elif low[1] < min(first, last) - room:
-        turn = f", with a low of {write(low[1])} at ε = {plain(low[0])}"
-    return f"{verb} from {write(first)} at ε = {plain(x0)}{through} to {write(last)} at ε = {plain(x1)}{turn}"
+            seen.append(f"{name} has {write(float(line.iloc[0]))}")
+            continue
+        places = sorted({line.index[0], min(line.index, key=lambda place: abs(place - epsilon)), line.index[-1]})
+        texts = [f"{write(float(line[place]))} at ε = {plain(place)}" for place in places]
+        seen.append(f"{name} has {in_a_row(texts, 'and')}")
+    return "; ".join(seen)
 
 
 def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:

@@ -41,7 +41,6 @@ from policysim.figures.lettering import (
     set_epsilon_axis,
     set_log_ticks,
     set_numbers,
-    show_wrapped,
     ticks_within,
     widest_word,
     wrapped,
@@ -493,18 +492,8 @@ def _patient_panel(
     return EndLabels(made, axes, ends, width=min(max(NAMES_SHARE * width, needed), MOST_SHARE * width))
 
 
-# Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
-ARM_LOOKS = (
-    ("#C84F00", "D", "solid"),
-    ("#0072B2", "o", "solid"),
-    ("#009E73", "^", "dashed"),
-    ("#CC79A7", "s", "dashdot"),
-    ("#000000", "v", "dotted"),
-    ("#3A9AD9", "P", "solid"),
-)
+# So many markers has a line of propensities.
 MARKERS_PER_LINE = 8
-# So many lines of a legend have room below the panel.
-LEGEND_LINES = 6
 
 
 def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
@@ -517,27 +506,18 @@ def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure
     size : {"page", "column", "slide"}
         What the figure is for.
     """
-    names = list(dict.fromkeys(table["line"]))
+    names = names_of(table, "line")
     with canvas(size=size, page=(6.8, 4.2), column=0.72 * 4.2 + 0.9) as made:
         (axes,) = made.panels()
         for place, name in enumerate(names):
             rows = table[table["line"] == name]
-            colour, marker, dashes = ARM_LOOKS[place % len(ARM_LOOKS)]
-            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes, "zorder": 3}
-            axes.plot(
-                rows["propensity"], rows["value"], label=name, markevery=max(1, len(rows) // MARKERS_PER_LINE), **look
-            )
+            every = max(1, len(rows) // MARKERS_PER_LINE)
+            axes.plot(rows["propensity"], rows["value"], label=name, markevery=every, **look_of_action(place), zorder=3)
         set_numbers(axes.yaxis, ".4g")
         axes.set_title("How probable the treatments were that patients got", loc="left")
         axes.set(xlabel="probability of the treatment", ylabel="share of the arm's patients with at most this")
         if len(names) > 1:
             columns = 1 if made.narrow else 2
-            legend = made.figure.legend(loc="outside lower center", ncols=columns, frameon=False)
-            for text in legend.get_texts():
-                show_wrapped(text, text.get_text(), 0.9 * made.width / columns - 4 * made.font)
-            # Higher where the names of the legend, broken into lines, take more than what is usual.
-            lines = math.ceil(sum(1 + text.get_text().count("\n") for text in legend.get_texts()) / columns)
-            more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
-            made.set_height(made.figure.get_figheight() + max(0.0, more))
+            made.legend(width=0.9 * made.width / columns - 4 * made.font, ncols=columns, below=True)
         settle(made)
     return made.figure

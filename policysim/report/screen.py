@@ -29,10 +29,7 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A labelled line, and rows that go with it: each a text and its value.
-
-    `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
-    """
+    """A labelled line, and rows that go with it: each a text and its value."""
 
     label: str
     text: str
