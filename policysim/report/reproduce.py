@@ -101,7 +101,7 @@ class Manifest:
             if key != "study" and now != then:
                 what = f"the data ({', '.join(now)})" if isinstance(now, dict) else f"the {key.removesuffix('_sha256')}"
                 kind = ValueError if isinstance(now, dict) else InputFileError
-                raise kind(f"{self.path.as_posix()}: {what} has changed since this report was made (another SHA-256)")
+                raise kind(f"{self.path.as_posix()}: {what} changed since this report was made (another SHA-256)")
         return study
 
 
