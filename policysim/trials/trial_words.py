@@ -27,7 +27,7 @@ from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import LoggedStudy
 from policysim.study.gain import trace
-from policysim.study.labels import hidden, public_knowledge
+from policysim.study.labels import hidden
 from policysim.trials.evidence import LEAST_P, LEVEL
 from policysim.trials.trial_findings import ARM, EACH, EVERYTHING, IN_TRACE, OPTION, PRIVATE, SAME, UP_TO, TrialDetails
 from policysim.words import NO_ADVICE, capital, in_a_row
@@ -536,7 +536,8 @@ def _scores(study: LoggedStudy, table: pd.DataFrame) -> Grid:
         f"Study {study.name}, seed {study.seed}, data {data}; their digests are in the manifest.",
         f"Outcome: {outcome_formula(source)}, from {plain(least)} to {plain(most)}.",
         f"Scores: for each arm {model}, within the range of the outcome. Records count as often as they occur, and a "
-        f"little as if the features were independent. Assumed public: {public_knowledge(study)}.",
+        "little as if the features were independent. Assumed public: the declared features and levels, the fitted "
+        "scores, the shares of records and the choice of ε.",
         "Five folds and 20 random splits; up to 160 while an interval ends near 0. The mean over splits, with a "
         "variance that covers the split.",
         *(f"{name}: {mechanism_words(name)}" for name in study.policies),
