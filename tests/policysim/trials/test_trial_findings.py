@@ -82,8 +82,7 @@ def test_numbers_are_those_of_the_comparison_and_of_the_arms():
     everyone = compared[compared["group"] == "all"].set_index(["policy", "epsilon"])
     options, differences = findings.options, findings.differences
     assert not options.duplicated(["section", "option", "epsilon"]).any()
-    policies = options[options["section"] != "arm"]
-    for row in policies.to_dict("records"):
+    for row in options.to_dict("records"):
         own = everyone.loc[(row["policy"], row["epsilon"])]
         assert [row[name] for name in ("value", "low", "high", "told_apart", "epsilon_spent")] == [
             own[name] for name in ("value", "value_low", "value_high", "guess_rate", "epsilon_spent")
@@ -100,11 +99,6 @@ def test_numbers_are_those_of_the_comparison_and_of_the_arms():
             ]
     assert options.query("option == 'A'")["policy"].unique().tolist() == ["best-fixed"]
     assert options.query("option == 'C'")["policy"].unique().tolist() == ["greedy"]
-    for arm in findings.details.tables["arms"].to_dict("records"):
-        own = row_of(options, section="arm", option=arm["arm"])
-        assert [own[name] for name in ("value", "low", "high", "patients")] == [
-            arm[name] for name in ("mean", "low", "high", "rows")
-        ]
     given_to = findings.details.tables["examples"].groupby(["patient", "epsilon"])["probability"].sum()
     assert given_to.to_numpy() == pytest.approx(1)
 
@@ -136,7 +130,7 @@ def test_nothing_is_concluded_from_a_log_with_errors_that_no_interval_covers():
     study, log = planted(CROSSED)
     findings, _ = found(study, log, LogCaveats(["Nobody of the old got the pill."]))
     assert set(findings.differences["verdict"]) == {"not shown"}
-    assert findings.harmed.empty and not findings.details.signs
+    assert findings.harmed.empty and not findings.details.tables["heterogeneity"]["signs"].any()
     assert findings.details.tables["policies"]["surely_from"].isna().all()
     screen = trial_screen(study, findings, 4.0)
     assert screen.text().startswith("Warning: Nobody of the old got the pill.\n")
@@ -180,7 +174,8 @@ def compared_once():
         for policy in ("exponential", "randomized-response", "best-fixed"):
             trial = make_trial(120, 0.2, 1, policies=(policy,), epsilons=(1.0, 5.0), epsilon=5.0, by=("old",))
             names = tuple(dict.fromkeys(("greedy", "best-fixed", "uniform", "exponential", policy)))
-            tables[policy] = trial, compare_log(replace(trial.study, policies=names), trial.log)
+            problem = problem_of_log(trial.study, trial.log)
+            tables[policy] = trial, problem, compare_log(replace(trial.study, policies=names), trial.log)
         return tables
 
 
@@ -211,13 +206,13 @@ def numbers_in(text):
     st.booleans(),
 )
 def test_each_line_is_true_of_the_tables_of_random_logs(compared_once, seed, effect, policy, doubted):
-    trial, compared = compared_once[policy]
+    trial, problem, compared = compared_once[policy]
     epsilon = (1.0, 5.0)[seed % 2]
     log, compared = of_random_log(trial, compared, np.random.default_rng(seed), effect)
     doubts = LogCaveats(["No."]) if doubted else SOUND
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "LOOKS", (1,))
-        findings = find(trial.study, log, problem_of_log(trial.study, log), compared, doubts=doubts)
+        findings = find(trial.study, log, problem, compared, doubts=doubts)
     screen = trial_screen(trial.study, findings, epsilon)
     lines = {line.label: line.text for line in screen.lines}
     everyone = compared[(compared["group"] == "all") & (compared["epsilon"] == epsilon)].set_index("policy")

@@ -76,7 +76,7 @@ def test_a_screen_of_every_kind_of_log(case, tmp_path):
     assert [line.label for line in made.screen.lines] == LABELS
     assert "nan" not in made.screen.text(full=True)
     options = made.tables["options"]
-    assert set(options.query("section == 'arm'")["option"]) == set(CASES[case]["names"])
+    assert set(made.tables["arms"]["arm"]) == set(CASES[case]["names"])
     assert options.query("section == 'option'")["option"].unique().tolist() == ["A", "B", "C"]
     assert made.tables["differences"]["verdict"].notna().all()
     text = " ".join(str(made).split())
