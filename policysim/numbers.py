@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 
@@ -353,12 +353,6 @@ def about(value: float) -> str:
     return f"{round(size, min(0, 2 - math.floor(math.log10(size)))):,.0f}"
 
 
-def units(value: float) -> str:
-    """The same of utility, which may be small: with two digits."""
-    small = NEGLIGIBLE <= abs(value) < LEAST_EVENTS
-    return rounded(abs(value)) if small else about(value)
-
-
 def span(low: float, high: float, places: int) -> str:
     """From one share to another, of 100 and with so many decimals; one number where both are the same.
 
@@ -411,67 +405,9 @@ def kept(share: float) -> str:
     return percent_1(min(share, 0.999)) if share < 1 - NEGLIGIBLE and text == percent(1.0) else text
 
 
-def table_text(style: str, value: float, low: float, high: float) -> str:
-    """The text of a number as its table wants it.
-
-    Parameters
-    ----------
-    style : str
-        The column `format` of the table: a word, and what goes with it, such as "counted 100000 1" for events among
-        100,000 patients with one decimal, or "span 0".
-    value, low, high : float
-        The number, or the ends of what it spans.
-
-    Raises
-    ------
-    ValueError
-        For an unknown format.
-    """
-    name, *given = style.split()
-    numbers = [int(each) for each in given]
-    if name == "span":
-        return span(low, high, *numbers)
-    if name in SCALED:
-        return SCALED[name](value * numbers[0], *numbers[1:])
-    if name in TEXTS:
-        return TEXTS[name](value, *numbers)
-    raise ValueError(f"unknown format {style!r} of a table.")
-
-
 def least(epsilon: float) -> str:
     """A least epsilon, which was rounded up, in all its digits; none for inf."""
     return "none" if epsilon == math.inf else decimal(epsilon)
-
-
-def above(value: float, digits: int) -> str:
-    """What is more than a number, to so many digits."""
-    return f"> {rounded_down(value, digits)}"
-
-
-# Texts of a number, and of a rate times the patients that come first, with what goes with them.
-TEXTS: Mapping[str, Callable[..., str]] = {
-    "places": to_places,
-    "lost": lost,
-    "percent": percent,
-    "kept": kept,
-    "reached": percent_down,
-    "most": percent_up,
-    "right": right,
-    "plain": plain,
-    "rounded": rounded,
-    "up": rounded_up,
-    "down": rounded_down,
-    "decimal": decimal,
-    "above": above,
-    "least": least,
-}
-SCALED: Mapping[str, Callable[..., str]] = {
-    "counted": to_places,
-    "change": change,
-    "possible": possible,
-    "about": about,
-    "units": units,
-}
 
 
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.

@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from policysim.study.certainty import BETTER, best_for_all, verdict_of
 from threadpoolctl import threadpool_limits
 
 from envs.scenario_reader import load_scenario
@@ -38,10 +37,12 @@ from examples.experiments.stroke_trial import (
     read_patients,
 )
 from policysim.decision.redraws import redrawn
+from policysim.report.findings import BETTER, verdict_of_versions
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
 from policysim.utility import Utility
+from policysim.words import FOR_ALL
 
 HALVES = range(1, 21)  # their seeds
 SIMULATIONS = 100
@@ -60,7 +61,7 @@ class Named:
     def told(self) -> str:
         """The treatment that is named, "" if it cannot be told which is best."""
         first, most = max(self.counts.items(), key=lambda each: each[1])
-        return first if verdict_of(most / sum(self.counts.values())) == BETTER else ""
+        return first if verdict_of_versions(most / sum(self.counts.values())) == BETTER else ""
 
     def __str__(self) -> str:
         """In words."""
@@ -84,8 +85,17 @@ def named(patients: pd.DataFrame, seed: int, draws: int) -> Named:
     with threadpool_limits(1):
         study = study_of(Fitted.to(patients), seed, draws)
         problem = build_problem(study)
-        counts = best_for_all(redrawn(study, problem, ()).options).set_index("row")["value"].astype(int).to_dict()
-    return Named(problem.actions[int(np.argmax(problem.fixed_values))], counts)
+        versions = redrawn(study, problem, ())
+    assert versions is not None
+    return Named(problem.actions[int(np.argmax(problem.fixed_values))], best_counts(versions.options))
+
+
+def best_counts(versions: pd.DataFrame) -> dict[str, int]:
+    """In how many versions of the model each treatment is the best one for all, most first; of equal ones the first."""
+    values = versions.pivot(index="draw", columns="option", values="value")[versions["option"].unique()]
+    best = values.idxmax(axis=1).str.removeprefix(FOR_ALL)
+    counts = {name.removeprefix(FOR_ALL): 0 for name in values} | best.value_counts().to_dict()
+    return dict(sorted(counts.items(), key=lambda row: -row[1]))
 
 
 def of_half(seed: int, draws: int) -> Named:

@@ -15,14 +15,13 @@ from policies.optimal.bounds import InfeasibleError
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
+from policysim.decision.choose import Choices, Verdict, Wish, row_of
 from policysim.decision.demands import make_demand
 from policysim.decision.find import judged
-from policysim.decision.limit import LeastPossible
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import Redrawn
 from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
-from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings
+from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, rows_of
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
 from policysim.study.labels import Labels
@@ -99,7 +98,7 @@ class ChooseDetails:
     next_impossible: bool
     limit: float
     limit_proven: bool
-    least_possible: Sequence[LeastPossible]
+    least_possible: Mapping[str, float]
     certificate: Mapping[str, Any] | None
     verdict: str
     possible: bool | None

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from policysim.decision.choose import rows_of
 from policysim.decision.choose_findings import EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
 from policysim.decision.demands import SCANNED
 from policysim.numbers import (
@@ -31,7 +30,7 @@ from policysim.numbers import (
     rounded_down,
     to_places,
 )
-from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
@@ -183,9 +182,9 @@ def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         needed = rounded_down(details.limit, next(apart_in, MOST_DIGITS))
         texts.append(f"The other demands take more than ε = {needed}; guesses allow ε = {rounded_down(allowed, 3)}.")
     texts += [
-        f"At least {rounded_down(each.alone, MOST_DIGITS)} {labels.outcomes[each.outcome]} per patient are unavoidable."
-        for each in details.least_possible
-        if math.isfinite(each.alone)
+        f"At least {rounded_down(least_of_all, MOST_DIGITS)} {labels.outcomes[name]} per patient are unavoidable."
+        for name, least_of_all in details.least_possible.items()
+        if math.isfinite(least_of_all)
     ]
     if texts:
         yield " ".join(texts)
@@ -259,7 +258,7 @@ def _table(findings: Findings, labels: Labels) -> Grid:
         ]
     columns[f"told apart, of {HUNDRED}"] = [right(value) for value in table["guess_rate"]]
     columns[""] = [_remark(row, findings) for row in in_rows]
-    return Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), name="options")
+    return Grid.of_columns(columns, name="options")
 
 
 def _remark(row: Mapping[str, Any], findings: Findings) -> str:

@@ -24,7 +24,7 @@ from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
-from policysim.decision.harmed import Harmed, harmed_groups
+from policysim.decision.harmed import harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
@@ -75,8 +75,8 @@ class Evidence:
         (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", and as far as they
         apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors", "prevalence" (`wrong_prior`) and
         "losses-by-outcome".
-    harmed : Harmed
-        Who does worse by the best private draw than by the same treatment for everyone.
+    harmed : DataFrame
+        Who does worse by the best private draw than by the same treatment for everyone (`harmed_groups`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
     versions : Redrawn or None
@@ -92,7 +92,7 @@ class Evidence:
     epsilons: tuple[float, ...]
     best_private: str
     tables: Mapping[str, pd.DataFrame]
-    harmed: Harmed
+    harmed: pd.DataFrame
     textbook: Textbook | None = None
     versions: Redrawn | None = None
 

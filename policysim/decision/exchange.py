@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray
-from policysim.report.findings import BETTER, WORSE, verdict_of_versions
+from policysim.report.findings import verdict_of_versions
 from policysim.words import ALL
 
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
@@ -86,14 +86,6 @@ class Exchange:
         signs = self._signs(weight)
         return verdict_of_versions(float(np.mean(signs > 0)), float(np.mean(signs == 0)))
 
-    def _end(self, verdict: str) -> float:
-        first = self.zones.iloc[0]
-        return float(first["high"]) if first["verdict"] == verdict else math.nan
-
-    def _start(self, verdict: str) -> float:
-        last = self.zones.iloc[-1]
-        return float(last["low"]) if last["verdict"] == verdict else math.nan
-
     @cached_property
     def thresholds(self) -> FloatArray:
         """The weights above 0 at which the better option changes in some version, rising, each once."""
@@ -117,32 +109,6 @@ class Exchange:
             else:
                 rows.append((low, high, verdict))
         return pd.DataFrame(rows, columns=["low", "high", "verdict"])
-
-    @property
-    def better_to(self) -> float:
-        """The weight up to which the option is better in at least 90 % of the versions, from 0 on.
-
-        inf where it is so at every weight; NaN where it is not at the smallest.
-        """
-        return self._end(BETTER)
-
-    @property
-    def worse_to(self) -> float:
-        """The same of being worse: of an option that has less of the outcome that leads."""
-        return self._end(WORSE)
-
-    @property
-    def better_from(self) -> float:
-        """The weight from which on the option is better in at least 90 % of the versions, however large the weight.
-
-        0 where it is so at every weight; NaN where it is not at the largest.
-        """
-        return self._start(BETTER)
-
-    @property
-    def worse_from(self) -> float:
-        """The same of being worse: of an option that has more of the outcome that leads."""
-        return self._start(WORSE)
 
     @property
     def acceptability(self) -> pd.DataFrame:
@@ -192,8 +158,8 @@ def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None
     >>> stated = [(0, "A", -10.0, 0.1), (0, "B", -7.0, 0.13)]
     >>> versions = pd.DataFrame(stated, columns=["draw", "option", "value", "expected_death"])
     >>> found = exchange(versions, "B", "A", lead="death", weight=50.0)
-    >>> found.better, round(found.better_to), round(found.worse_from)
-    (1, 150, 150)
+    >>> found.better, found.zones["verdict"].tolist(), round(found.zones["high"][0])
+    (1, ['better', 'worse'], 150)
     """
     values = _wide(versions, "value")
     utility, rounding = _difference(values, option, than), _rounding(values)

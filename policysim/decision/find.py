@@ -29,7 +29,17 @@ from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    UTILITY,
+    WORSE,
+    Findings,
+    hides_of,
+    rows_of,
+    verdict_of_versions,
+)
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -96,14 +106,14 @@ class DecisionDetails:
     zones : DataFrame
         low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
         A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
-    exchange : Exchange or None
-        The same, with the acceptability curve; None at another ε than the study's.
+    exchange : Exchange
+        The same, with the acceptability curve.
     acceptability : DataFrame
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions, better_in : int
-        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
+    versions : int
+        How many there are of the model; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -114,8 +124,8 @@ class DecisionDetails:
         policy, epsilon, loss (among `patients`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
-    list_epsilon, list_true : float
-        Where only a list is published: its ε, and the share of entries that show the treatment really given.
+    list_true : float
+        Where only a list is published at this ε: the share of entries that show the treatment really given; or NaN.
     at_limit : bool
         Whether B loses no more than the least that any private draw can lose.
     same : str
@@ -128,8 +138,8 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
-    assumed, numbers : int
-        How many of the model's numbers are assumed, of how many.
+    numbers : int
+        How many the model has.
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -152,17 +162,15 @@ class DecisionDetails:
     unit: str
     unit_weight: float
     zones: pd.DataFrame
-    exchange: Exchange | None
+    exchange: Exchange
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
-    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
     trace: pd.DataFrame
     textbook: Textbook | None
-    list_epsilon: float
     list_true: float
     at_limit: bool
     same: str
@@ -170,7 +178,6 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
-    assumed: int
     numbers: int
     records: int
     sensitivity: float
@@ -236,11 +243,6 @@ def _same_title(evidence: Evidence) -> str:
         return _for_everyone(evidence, SameForAlike.name)
     by = in_a_row([name.replace("_", " ") for name in public], "and") if len(public) <= MOST_NAMED else "what is public"
     return f"Best treatment by {by}"
-
-
-def hides_of(spent: float) -> str:
-    """What an option hides, by the exact privacy loss of its table."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
 
 
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
@@ -359,7 +361,7 @@ def harmed_table(evidence: Evidence) -> pd.DataFrame:
     Groups within groups, too: a subgroup that gains hides no other that loses. One that is harmed less than a group
     that it belongs to says nothing new.
     """
-    groups = evidence.harmed.groups
+    groups = evidence.harmed
     worse = groups[groups["value"] > LEAST_MOVED].sort_values("value", ascending=False, kind="stable")
     records = evidence.problem.records
     names = [
@@ -416,7 +418,6 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
-    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -436,13 +437,11 @@ def _details(
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
         perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
         versions=0 if versions is None else exchanged.versions,
-        better_in=0 if versions is None else exchanged.better,
         spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
         drawn={} if versions is None else versions.drawn,
         wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=math.nan if copies is None else epsilon,
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
@@ -450,8 +449,7 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
-        assumed=assumed,
-        numbers=numbers,
+        numbers=counted_illustrative(evidence.study)[1],
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
@@ -540,13 +538,11 @@ def named_changes(
     changes: list[tuple[Any, ...]] = [
         (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
         for option, than in pairs
-        for row in rows.to_dict("records")
-        if row["outcome"] in named
+        for row in rows_of(rows)
+        if row["outcome"] in named and row[f"{option} − {than}"] != 0
     ]
-    table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
-    table = table[table["value"] != 0]
-    worth = table["value"].abs() * table["outcome"].map(evidence.weights).fillna(1.0)
-    return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
+    changes.sort(key=lambda change: -abs(change[-1]) * evidence.weights.get(change[2], 1.0))
+    return pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
 
 
 def printed_rows(
@@ -593,9 +589,9 @@ def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]],
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
     weights, lead = evidence.weights, evidence.labels.lead
-    of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
-    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(str(lead)) & of_pair["outcome"].map(weights).gt(0)]
-    return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
+    saved = changes[changes["option"].eq(pair[0]) & changes["than"].eq(pair[1]) & (changes["value"] < 0)]
+    units = [name for name in saved["outcome"] if name != lead and weights.get(name, 0.0) > 0]
+    return units[0] if units and lead is not None else None
 
 
 def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:

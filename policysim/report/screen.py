@@ -7,7 +7,7 @@ stand on the page (`policysim.report.page`).
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -61,6 +61,11 @@ class Grid(NamedTuple):
     title: str = ""
     note: str = ""
     name: str = ""
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Iterable[str]], title: str = "", note: str = "", name: str = "") -> Grid:
+        """A table of columns by their titles; that of the rows first."""
+        return cls(tuple(columns), tuple(zip(*columns.values(), strict=True)), title, note, name)
 
 
 @dataclass(frozen=True, kw_only=True)

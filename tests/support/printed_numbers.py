@@ -16,6 +16,8 @@ from policysim.report.findings import Findings
 from policysim.report.screen import Screen
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[−-]?\d+)?")
+# A name with digits; digits alone are none: "1" is in "1,000".
+NAME = re.compile(r"\d.*[^\W\d]|[^\W\d].*\d")
 # Constants of rules, not of a run: a toss of a coin and certainty in per cent, a verdict's share (9 of 10 versions), an
 # interval's (95), the benefit that is to be kept (80), and what is counted among (100).
 CONSTANTS = {"50", "100", "9", "10", "95", "80"}
@@ -45,7 +47,7 @@ def unknown_numbers(screen: Screen, findings: Findings, *beside: Any) -> list[tu
     count = findings.details.patients if hasattr(findings.details, "patients") else 1
     formatted = {text for value in values for text in _formatted(value, count)} | CONSTANTS
     named = re.compile(
-        "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if re.search(r"\d", name)) or r"(?!)"
+        "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if NAME.search(name)) or r"(?!)"
     )
     found = []
     for text in texts_of(screen):

@@ -78,7 +78,7 @@ def test_other_choices_take_its_place(public):
 
 
 def test_words_name_what_is_public(public):
-    assert "public: age, smoker" in hidden(public) and "fever" not in hidden(public)
+    assert hidden(public) == "everything about the patient but age, smoker"
     assert "public features" in public._repr_html_() and "hidden features" not in public._repr_html_()
 
 
