@@ -17,8 +17,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
-from policysim.numbers import NEGLIGIBLE
-from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, verdict_of_interval
+from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, hides_of, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
@@ -40,7 +39,6 @@ from policysim.words import ALL, guesses
 SAME, PRIVATE, EACH, NAMED = "A", "B", "C", ("D", "E", "F")
 # What a row is about: an option with a letter, a mechanism that stands in the trace alone, or (of differences) an arm.
 OPTION, TRACE, ARM = "option", "trace", "arm"
-EVERYTHING, UP_TO, NOTHING = "everything", "up to ε", "nothing"
 TITLES = {SAME: "One arm for everyone", PRIVATE: "Best private draw", EACH: "Best for each patient"}
 IN_TRACE = {
     ExponentialFitted.name: "exponential mechanism, fitted",
@@ -163,7 +161,7 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
     numbers = everyone.loc[list(zip(options["policy"], options["epsilon"], strict=True))].reset_index()
     spent = numbers["epsilon_spent"]
     return options.assign(
-        hides=np.select([spent < NEGLIGIBLE, spent < math.inf], [EVERYTHING, UP_TO], NOTHING),
+        hides=spent.map(hides_of),
         value=numbers["value"],
         low=numbers["value_low"],
         high=numbers["value_high"],

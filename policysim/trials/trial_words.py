@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from policies.catalogue import mechanism_words
 from policies.exponential import Exponential
 from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, lot_words, outcome_formula
 from policysim.numbers import (
@@ -23,7 +24,7 @@ from policysim.numbers import (
     rounded_up,
     to_places,
 )
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, Findings
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UP_TO, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import LoggedStudy
 from policysim.study.gain import trace
@@ -36,7 +37,6 @@ from policysim.trials.trial_findings import (
     OPTION,
     PRIVATE,
     SAME,
-    UP_TO,
     TrialDetails,
 )
 from policysim.words import NO_ADVICE, capital, in_a_row, odds_factor
@@ -88,8 +88,8 @@ class View(NamedTuple):
     study: LoggedStudy
     findings: Findings
     epsilon: float
-    options: Mapping[str, Mapping[Any, Any]]
-    against_a: Mapping[str, Mapping[Any, Any]]
+    options: Mapping[str, Mapping[str, Any]]
+    against_a: Mapping[str, Mapping[str, Any]]
     arms: pd.DataFrame
     unit: Unit
 
@@ -123,8 +123,7 @@ def trial_screen(study: LoggedStudy, findings: Findings, epsilon: float) -> Scre
 
 
 def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
-    options, differences, details = findings.options, findings.differences, findings.details
-    lettered = options[(options["section"] == OPTION) & (options["epsilon"] == epsilon)]
+    differences, details = findings.differences, findings.details
     against_a = differences[
         (differences["section"] == OPTION) & (differences["epsilon"] == epsilon) & (differences["than"] == SAME)
     ]
@@ -136,11 +135,8 @@ def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
     arms = arms.assign(verdict=verdicts.reindex(arms.index, fill_value="highest"))
     widths = [(arms["high"] - arms["low"]).min(), *(against_a["high"] - against_a["low"])]
     unit = Unit(details.counted_of, decimals(details.counted_of * np.nanmax(widths) / 2))
-    return View(study, findings, epsilon, _by_letter(lettered), _by_letter(against_a), arms, unit)
-
-
-def _by_letter(table: pd.DataFrame) -> dict[str, dict[Any, Any]]:
-    return {row["option"]: row for row in table.to_dict("records")}
+    changes = {row["option"]: row for row in rows_of(against_a)}
+    return View(study, findings, epsilon, findings.lettered(epsilon), changes, arms, unit)
 
 
 def _advice(view: View) -> str:
@@ -255,7 +251,7 @@ def _who_is_harmed(view: View) -> str:
     if not view.study.by:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     table, unit = view.findings.harmed, view.unit
-    harmed = table[(table["option"] == PRIVATE) & (table["epsilon"] == view.epsilon)].to_dict("records")
+    harmed = rows_of(table[(table["option"] == PRIVATE) & (table["epsilon"] == view.epsilon)])
     if not harmed:
         return "No group of patients can be shown to do worse by B instead of A."
     most = harmed[0]
@@ -363,53 +359,47 @@ def _behind(view: View) -> Iterator[Grid]:
     yield _method(view)
 
 
-Write = Callable[[float], str]
-
-
-def _rows(table: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, Write]) -> tuple[tuple[str, ...], ...]:
-    """Numbers as texts; rows are called by what stands under the keys."""
-    return tuple(
-        (
-            ": ".join(str(row[key]) for key in keys if row[key] != ""),
-            *(write(float(row[column])) for column, write in columns.items()),
-        )
-        for row in table.to_dict("records")
-    )
-
-
 def _policies(view: View) -> Grid:
     """The study's policies."""
-    unit = view.unit
-
-    def needed(gain: float) -> str:
-        return possible(unit.counted_of * gain, unit.places)
-
-    columns: dict[str, Write] = {"value": unit.mean, "difference": unit.change, "difference_low": unit.change}
-    columns |= {"difference_high": unit.change, "benefit_kept": percent, "epsilon_spent": rounded}
-    columns |= {"surely_from": rounded, "break_even_gain": needed}
-    heads = ["minus A", "from", "to", "share of the gain of C", "ε spent", "better from ε", "to break even"]
+    table, unit = view.details.tables["policies"], view.unit
+    columns: dict[str, Iterable[str]] = {
+        "Policy": table["policy"],
+        unit.title.lower(): table["value"].map(unit.mean),
+        "minus A": table["difference"].map(unit.change),
+        "from": table["difference_low"].map(unit.change),
+        "to": table["difference_high"].map(unit.change),
+        "share of the gain of C": table["benefit_kept"].map(percent),
+        "ε spent": table["epsilon_spent"].map(rounded),
+        "better from ε": table["surely_from"].map(rounded),
+        "to break even": [possible(unit.counted_of * gain, unit.places) for gain in table["break_even_gain"]],
+    }
     note = (
         "Share of the gain of C: only where C surely gains. ε spent: the exact privacy loss, the largest of all "
         "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to "
         "gain for the policy to beat A; impossible: outcomes cannot be so far apart."
     )
-    rows = _rows(view.details.tables["policies"], ["policy"], columns)
-    return Grid(("Policy", unit.title.lower(), *heads), rows, f"The policies, at {view.at}", note, "policies")
+    return Grid.of_columns(columns, f"The policies, at {view.at}", note, "policies")
 
 
 def _arms_before_any_model(view: View) -> Grid:
     """Each outcome in each arm; what is done about patients whose outcome is not known."""
     table = view.details.tables["arms"]
     mean = Unit(1, decimals((table["high"] - table["low"]).min() / 2)).mean
-    columns = {"rows": plain, "missing": plain, "mean": mean, "low": mean, "high": mean}
+    columns = {
+        "Outcome and arm": table["outcome"] + ": " + table["arm"],
+        "patients": table["rows"].map(plain),
+        "without outcome": table["missing"].map(plain),
+        "mean": table["mean"].map(mean),
+        "from": table["low"].map(mean),
+        "to": table["high"].map(mean),
+    }
     note = f"Means per patient, each with its {INTERVAL}."
     if not view.details.tables["censoring"].empty:
         note += (
             " A known outcome is divided by the probability that it is known (Kaplan and Meier, arm by arm): right if "
             "in each arm patients who are followed for less have the same prospects as the others."
         )
-    head = ("Outcome and arm", "patients", "without outcome", "mean", "from", "to")
-    return Grid(head, _rows(table, ["outcome", "arm"], columns), "The arms, before any model", note, "arms")
+    return Grid.of_columns(columns, "The arms, before any model", note, "arms")
 
 
 def _balance(details: TrialDetails) -> Grid:
@@ -417,47 +407,54 @@ def _balance(details: TrialDetails) -> Grid:
     table = details.tables["balance"]
     products = table["feature"].str.contains(" × ", regex=False)
     shown = pd.concat([table[~products], table[products].nlargest(PRODUCTS_SHOWN, "after")])
+    columns = {
+        "Feature": shown["feature"] + (": " + shown["level"]).where(shown["level"] != "", ""),
+        "before weighting": shown["before"].map(rounded),
+        "after": shown["after"].map(rounded),
+    }
     note = (
         "Standardised differences, the largest over all pairs of arms; weights are inverse propensities. Above 0.1 "
         f"arms are called imbalanced (Austin 2009): {details.imbalanced} of {len(table)} after weighting; chance alone "
         f"makes about {rounded(details.expected_by_chance)}."
     )
-    rows = _rows(shown, ["feature", "level"], {"before": rounded, "after": rounded})
-    title = "Do the arms' patients resemble each other?"
-    return Grid(("Feature", "before weighting", "after"), rows, title, note, "balance")
+    return Grid.of_columns(columns, "Do the arms' patients resemble each other?", note, "balance")
 
 
 def _confounding(details: TrialDetails) -> Grid:
     """How strong confounding would have to be."""
-    columns = {"ratio": rounded, "value": rounded, "at_limit": rounded}
-    rows = _rows(details.tables["e-value"], ["better", "other", "of"], columns)
+    table = details.tables["e-value"]
+    columns = {
+        "Arm against arm": table["better"] + " against " + table["other"] + ", " + table["of"],
+        "ratio": table["ratio"].map(rounded),
+        "E-value": table["value"].map(rounded),
+        "of its interval": table["at_limit"].map(rounded),
+    }
     note = (
         "If the declared confounders are modelled rightly: how many times as probable something that nobody recorded "
         "would have to make both treatment and outcome to explain away the ratio, or to move its interval to no "
         "difference (VanderWeele and Ding 2017)."
     )
-    head = ("Arm against arm", "ratio", "E-value", "of its interval")
-    return Grid(head, rows, "How strong would confounding have to be?", note, "e-value")
+    return Grid.of_columns(columns, "How strong would confounding have to be?", note, "e-value")
 
 
 def _examples(view: View) -> Grid:
     """What B gives example patients."""
     table = view.details.tables["examples"]
     now = table[table["epsilon"] == view.epsilon]
-    chances = now.pivot_table(index=["patient", "record"], columns="action", values="probability", sort=False)
-    head = ("Patient", *(_short(str(action), ARM_LETTERS) for action in chances))
-    rows = tuple(
-        (str(patient), *map(percent, row)) for (patient, _), row in zip(chances.index, chances.to_numpy(), strict=True)
+    columns: dict[str, Iterable[str]] = {"Patient": now["patient"].unique()}
+    for action, rows in now.groupby("action", sort=False):
+        columns[_short(str(action), ARM_LETTERS)] = rows["probability"].map(percent)
+    records = now.drop_duplicates("patient")[["patient", "record"]].itertuples(index=False)
+    note = "How probable each treatment is, by B made from the whole log. " + " ".join(
+        f"{capital(patient)}: {record}." for patient, record in records
     )
-    records = " ".join(f"{capital(patient)}: {record}." for patient, record in chances.index)
-    note = f"How probable each treatment is, by B made from the whole log. {records}"
-    return Grid(head, rows, f"What example patients get by B, at {view.at}", note, "examples")
+    return Grid.of_columns(columns, f"What example patients get by B, at {view.at}", note, "examples")
 
 
 def _method(view: View) -> Grid:
     """What the fitted scores are, and how all numbers were made."""
     study, source = view.study, view.study.log
-    titles: dict[str, tuple[str, Write]] = {
+    titles: dict[str, tuple[str, Callable[[float], str]]] = {
         "records": ("possible records by the declared features", plain),
         "sensitivity": ("a score moves between two neighbours by at most (Δ)", rounded_up),
         "range": ("a difference of two scores moves by at most (Γ)", rounded_up),
@@ -478,5 +475,6 @@ def _method(view: View) -> Grid:
         f"little as if the features were independent. Assumed public: {public_knowledge(study)}.",
         "Five folds and 20 random splits; up to 160 while an interval ends near 0. The mean over splits, with a "
         "variance that covers the split.",
+        *(f"{name}: {mechanism_words(name)}" for name in study.policies),
     ]
     return Grid(("Of the fitted scores", ""), tuple(rows), "How the numbers were made", " ".join(note), "scores")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from small_trials import SPACE, make_trial
 
+from policies.catalogue import make_policy
 from policysim.report.findings import verdict_of_interval
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import evidence, trial_columns
@@ -99,6 +100,11 @@ def test_numbers_are_those_of_the_comparison_and_of_the_arms():
             ]
     assert options.query("option == 'A'")["policy"].unique().tolist() == ["best-fixed"]
     assert options.query("option == 'C'")["policy"].unique().tolist() == ["greedy"]
+    scores = findings.details.tables["scores"].set_index("what")["value"]
+    problem = problem_of_log(study, log)
+    optimal = problem.value(make_policy("optimal", epsilon=study.epsilon).probabilities(problem))
+    # What is proven is about the fitted scores.
+    assert 0 < scores["least loss"] <= problem.prior @ problem.utilities.max(axis=1) - optimal + 1e-8
     given_to = findings.details.tables["examples"].groupby(["patient", "epsilon"])["probability"].sum()
     assert given_to.to_numpy() == pytest.approx(1)
 
@@ -141,6 +147,7 @@ def test_nothing_is_concluded_from_a_log_with_errors_that_no_interval_covers():
 def test_a_group_is_harmed_only_beyond_the_interval_of_all_groups_together():
     study, log = planted(CROSSED, epsilon=0.5, policies=("randomized-response",))
     findings, compared = found(study, log)
+    assert "least loss" not in findings.details.tables["scores"]["what"].tolist()
     own = compared.query("policy == 'randomized-response' and epsilon == 0.5 and group == 'old'")
     stretch = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)
     high = own["difference"] + stretch * (own["difference_high"] - own["difference"])
