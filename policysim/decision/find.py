@@ -140,8 +140,8 @@ class DecisionDetails:
         Whether the study compares groups of patients.
     idle : tuple of str
         Sentences on what the study states without effect.
-    numbers : int
-        How many the model has.
+    assumed, numbers : int
+        How many of the model's numbers are assumed, of how many.
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -181,6 +181,7 @@ class DecisionDetails:
     same_as_a: bool
     groups_compared: bool
     idle: tuple[str, ...]
+    assumed: int
     numbers: int
     records: int
     sensitivity: float
@@ -409,6 +410,7 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
+    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -441,7 +443,8 @@ def _details(
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
         idle=evidence.idle,
-        numbers=counted_illustrative(evidence.study)[1],
+        assumed=assumed,
+        numbers=numbers,
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,

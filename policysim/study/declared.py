@@ -155,7 +155,7 @@ class Study:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen to be hidden and compared, by the options of `with_choices`, for a manifest."""
+        """What was chosen to be hidden and compared, for a manifest."""
         return {
             "adjacency": self.adjacency,
             "sensitive": list(self.sensitive),
