@@ -296,18 +296,12 @@ def _how_sure(details: DecisionDetails) -> str:
     if drawn.get("default"):
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
         ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
-    wider = [
-        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
-        for row in rows_of(details.wider)
-    ]
+    wider = []
+    for row in rows_of(details.wider):
+        unsure = verdict_of_versions(row["better_in"] / details.versions) == NOT_SHOWN
+        wider.append(f"at {WIDER[row['times']]} in {plain(row['better_in'])}{' (below 9 of 10)' if unsure else ''}")
     beside = f" B is better {', '.join(wider)}." if wider else ""
     return f"{capital(in_a_row(ways, 'and'))}.{beside}"
-
-
-def _unsure(row: Mapping[str, Any], details: DecisionDetails) -> str:
-    """Whether so many versions no longer show that B is better."""
-    better = float(row["better_in"]) / details.versions
-    return " (below 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:
@@ -418,13 +412,16 @@ def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
     details: DecisionDetails = findings.details
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
-    other = (
-        "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
-        f"(at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
-    )
-    published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
-    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
-    yield from filter(None, [" ".join(filter(None, [other if published and not crowded else "", again]))])
+    texts = []
+    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing" and not crowded:
+        texts.append(
+            "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
+            f"random (at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
+        )
+    if not details.same:
+        texts.append("A second treatment of a patient leaks again, up to ε.")
+    if texts:
+        yield " ".join(texts)
     if details.unlettered:
         yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 
