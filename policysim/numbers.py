@@ -76,26 +76,29 @@ def rounded_up(value: float, digits: int = DIGITS) -> str:
 
 def percent_up(share: float) -> str:
     """A share that nothing exceeds, as a whole percentage, never below it."""
-    if math.isnan(share) or abs(share) < NEGLIGIBLE:
-        return percent(share)
-    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_CEILING)}\u00a0%")
+    return _percent(share, ROUND_CEILING)
 
 
 def percent_down(share: float) -> str:
     """A share that is reached, as a whole percentage, never above it."""
+    return _percent(share, ROUND_FLOOR)
+
+
+def _percent(share: float, side: str) -> str:
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_FLOOR)}\u00a0%")
+    whole = (100 * _shortest(share)).quantize(Decimal(1), rounding=side, context=Context(prec=400))
+    return _minus(f"{whole:z}\u00a0%")
 
 
 def enough(value: float, digits: int) -> float:
     """The number that `rounded_up` shows."""
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(_shortest(value)))
+    return float(_in_digits(value, digits, ROUND_CEILING))
 
 
 def not_above(value: float, digits: int) -> float:
     """The number that `rounded_down` shows."""
-    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(_shortest(value)))
+    return float(_in_digits(value, digits, ROUND_FLOOR))
 
 
 def decimal(value: float) -> str:
@@ -132,23 +135,20 @@ def digits_of(value: float) -> int:
 def _bound(value: float, digits: int, side: str) -> str:
     if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
         return rounded(value)
-    near = _cut(_shortest(value), digits - 1 - math.floor(math.log10(abs(value))), side)
-    if near and abs(near) < Decimal("1e-4"):
+    near = _in_digits(value, digits, side)
+    if abs(near) < Decimal("1e-4"):
         return _minus(f"{float(near):.{digits - 1}e}")
-    # As in `rounded`: the carry into another digit.
-    shown = max(0, digits - 1 - near.adjusted()) if near else 0
-    return _minus(f"{near:,.{shown}f}")
+    return _minus(f"{near:,.{max(0, digits - 1 - near.adjusted())}f}")
+
+
+def _in_digits(value: float, digits: int, side: str) -> Decimal:
+    """A number in so many digits, rounded to one side: the one place where bounds are rounded."""
+    return Context(prec=digits, rounding=side).create_decimal(_shortest(value))
 
 
 def _shortest(value: float) -> Decimal:
     """The shortest decimal that is this float: 0.45 is a little more than 45 %, by less than any value is known."""
     return Decimal(repr(float(value)))
-
-
-def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
-    """A number with so many decimals, rounded to one side: the one place where bounds are rounded; 0 has no sign."""
-    cut = value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
-    return cut if cut else abs(cut)
 
 
 def apart(rates: Iterable[float], count: int) -> int:

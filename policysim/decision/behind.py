@@ -24,7 +24,7 @@ from policysim.numbers import (
 from policysim.report.findings import UTILITY, Findings
 from policysim.report.screen import Grid
 from policysim.study.labels import Labels
-from policysim.words import capital
+from policysim.words import ASSUMED_PUBLIC, capital
 
 # Of the acceptability curve so many weights are printed.
 CURVE_POINTS = 7
@@ -44,7 +44,7 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
         yield _prices(tables["price-list"], details, labels)
     if "prevalence" in tables:
         yield _prevalence(tables["prevalence"], details)
-    yield _method(details, labels)
+    yield _method(details)
 
 
 def _mechanisms(findings: Findings, labels: Labels) -> Grid:
@@ -161,7 +161,7 @@ def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
     return Grid(head, tuple(rows), title, "By policies that were made for the assumed share.", "prevalence")
 
 
-def _method(details: DecisionDetails, labels: Labels) -> Grid:
+def _method(details: DecisionDetails) -> Grid:
     """Numbers of the problem that the mechanisms work with, and what is assumed to be public."""
     rows = (
         ("Possible records", plain(details.records)),
@@ -169,4 +169,5 @@ def _method(details: DecisionDetails, labels: Labels) -> Grid:
         ("Range of the utility", rounded_up(details.range, 3)),
         ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
     )
-    return Grid(("Of the problem", "number"), rows, "Method", f"Assumed public: {labels.public}.")
+    note = " ".join([f"Assumed public: {ASSUMED_PUBLIC}.", *details.idle])
+    return Grid(("Of the problem", "number"), rows, "Method", note)

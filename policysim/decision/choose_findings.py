@@ -44,8 +44,8 @@ class ChooseDetails:
     ----------
     wish : Wish
         The demands.
-    rows, for_all : DataFrame
-        As `Choices` has them: each mechanism at its least epsilon, and each treatment for everyone.
+    rows : DataFrame
+        `Choices.needs`: each mechanism at its least epsilon.
     demands : DataFrame
         option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
         smaller epsilon if that is not proved impossible for all.
@@ -74,8 +74,6 @@ class ChooseDetails:
         As `Choices` has them.
     possible : bool or None
         The verdict in short: None where it is open.
-    bounds : mapping of str to float
-        The most of outcomes that the demands allow, per patient.
     shares : bool
         Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
     copy_epsilon : float
@@ -84,7 +82,6 @@ class ChooseDetails:
 
     wish: Wish
     rows: pd.DataFrame
-    for_all: pd.DataFrame
     demands: pd.DataFrame
     verdicts: pd.DataFrame
     versions: int
@@ -102,7 +99,6 @@ class ChooseDetails:
     certificate: Mapping[str, Any] | None
     verdict: str
     possible: bool | None
-    bounds: Mapping[str, float]
     shares: bool
     copy_epsilon: float
 
@@ -174,7 +170,6 @@ def find(
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
-        for_all=choices.for_all,
         demands=pd.DataFrame(demands),
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),
@@ -192,7 +187,6 @@ def find(
         certificate=choices.certificate,
         verdict=choices.verdict.value,
         possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
-        bounds=dict(choices.wish.demand(problem).at_most),
         shares=gain_of(problem).has_shares and Greedy.name in better,
         copy_epsilon=math.nan if study is None else study.epsilon,
     )

@@ -47,18 +47,19 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     details: ChooseDetails = findings.details
     options = findings.options[findings.options["section"] == "option"]
     introduced = [Option(row["option"], title_of(row), hides(row)) for row in rows_of(options)]
+    demands = "Does an option meet them? In brackets, what it has."
     lines = [
-        Line("Demands", "Does an option meet them? In brackets, what it has.", tuple(_demand_rows(details, labels))),
-        *(Line("Not possible", text) for text in _impossible(details, labels)),
-        *(Line("A smaller ε", text) for text in _smaller(details, labels)),
-        *(Line("B instead of A", text) for text in _cost(findings, labels)),
+        Line("Demands", demands, tuple(_demand_rows(details, labels))),
+        Line("Not possible", _impossible(details, labels)),
+        Line("A smaller ε", _smaller(details, labels)),
+        Line("B instead of A", _cost(findings, labels)),
     ]
     return Screen(
         title=labels.title,
         advice=advice(findings),
         about=tuple(filter(None, [labels.disclaimer, f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."])),
         options=tuple(introduced),
-        lines=tuple(lines),
+        lines=tuple(line for line in lines if line.text),
         tables=(_table(findings, labels),),
         notes=tuple(_notes(findings)),
         warnings=findings.warnings,
@@ -169,10 +170,10 @@ def _in_brackets(row: Mapping[str, Any]) -> str:
     return f" ({plain(enough(scale * (min(value, limit) if row['met'] else value), VALUE_DIGITS))})"
 
 
-def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
-    """Why no mechanism meets the demands."""
+def _impossible(details: ChooseDetails, labels: Labels) -> str:
+    """Why no mechanism meets the demands; "" where some may."""
     if details.choice != IMPOSSIBLE:
-        return
+        return ""
     allowed, texts = details.wish.max_epsilon, []
     if details.limit == math.inf and details.limit_proven:
         texts.append("No mechanism meets the demands, even one that hides nothing.")
@@ -186,14 +187,13 @@ def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         for name, least_of_all in details.least_possible.items()
         if math.isfinite(least_of_all)
     ]
-    if texts:
-        yield " ".join(texts)
+    return " ".join(texts)
 
 
-def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
+def _smaller(details: ChooseDetails, labels: Labels) -> str:
     """Why the next smaller ε is not enough for B, and what is proved of all mechanisms."""
     if details.choice in {EACH, SINGLE, IMPOSSIBLE}:
-        return
+        return ""
     texts = []
     if details.next_impossible:
         texts.append(
@@ -207,15 +207,14 @@ def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
     if not details.next_impossible and details.limit_proven and 0 < details.limit < math.inf:
         digits = min(digits_of(float(details.rows["epsilon"].min())), MOST_DIGITS) if len(details.rows) else DIGITS
         texts.append(f"At ε = {rounded_down(details.limit, digits)} or less no mechanism does: that is proved.")
-    if texts:
-        yield " ".join(texts)
+    return " ".join(texts)
 
 
-def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
+def _cost(findings: Findings, labels: Labels) -> str:
     """What B costs and brings against A."""
     details: ChooseDetails = findings.details
     if findings.differences.empty or details.choice in {EACH, SINGLE}:
-        return
+        return ""
     (of_utility,) = rows_of(findings.differences[findings.differences["outcome"] == UTILITY])
     saved = "less" if of_utility["value"] >= 0 else "more"
     texts = [f"{about(details.patients * of_utility['value'])} {saved} utility lost"]
@@ -229,7 +228,7 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
     if details.single != "A" and details.versions:
         versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
-    yield f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
+    return f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
 
 
 def _table(findings: Findings, labels: Labels) -> Grid:

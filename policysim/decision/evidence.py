@@ -28,7 +28,7 @@ from policysim.decision.harmed import harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
-from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.decision.scenario_outcomes import loss_by_outcome, without_effect, wrong_prior
 from policysim.decision.textbook import Textbook, textbook
 from policysim.progress import SILENT, Progress
 from policysim.study.declared import ModelledStudy, ScenarioStudy, nearest_epsilon
@@ -79,6 +79,8 @@ class Evidence:
         Who does worse by the best private draw than by the same treatment for everyone (`harmed_groups`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
+    idle : tuple of str
+        Sentences on what the study states without effect.
     versions : Redrawn or None
         What the options are worth in other versions of the model; None where it has none.
     """
@@ -94,6 +96,7 @@ class Evidence:
     tables: Mapping[str, pd.DataFrame]
     harmed: pd.DataFrame
     textbook: Textbook | None = None
+    idle: tuple[str, ...] = ()
     versions: Redrawn | None = None
 
     @property
@@ -262,6 +265,7 @@ def gather(
         {name: table for name, table in tables.items() if not table.empty},
         harm,
         why,
+        () if study is None else without_effect(study, problem),
         None if versions is None else versions.result(),
     )
 

@@ -24,9 +24,9 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence
-from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
+from policysim.decision.exchange import ROUNDING, Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
+from policysim.decision.redraws import SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import (
@@ -138,8 +138,10 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
-    numbers : int
-        How many the model has.
+    idle : tuple of str
+        Sentences on what the study states without effect.
+    assumed, numbers : int
+        How many of the model's numbers are assumed, of how many.
     records : int
         How many are possible.
     sensitivity, range, median_stake : float
@@ -178,6 +180,8 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
+    idle: tuple[str, ...]
+    assumed: int
     numbers: int
     records: int
     sensitivity: float
@@ -267,8 +271,8 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
     made = pd.DataFrame(first).join(table.drop(columns=["policy", "epsilon", "value"]))
     bounds = made["policy"].isin([ACHIEVABLE, UNBEATABLE])
     made.loc[bounds, ["section", "hides"]] = ["limit", ""]
-    order = made["option"].replace("", "Z")
-    return made.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+    order = made["option"].replace("", "Z").sort_values(kind="stable").index
+    return made.loc[order].reset_index(drop=True)
 
 
 def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
@@ -305,16 +309,11 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
             for outcome, column, sign in measures:
                 mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = (
-                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
-                )
+                across = None
+                if evidence.versions is not None and epsilon == evidence.epsilon:
+                    across = evidence.versions.differences(policy[option], policy[than], column)
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
-
-
-def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
-    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
@@ -343,16 +342,9 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
         for epsilon in evidence.epsilons
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
-    fixed = {
-        "belief": belief["belief"],
-        "among": belief["among"],
-        "before": float(belief["before"]),
-    }
-    rows = [
-        {"epsilon": epsilon, "option": letter, **fixed, "low": spans[policy][0], "high": spans[policy][1]}
-        for (letter, epsilon), policy in jobs.items()
-    ]
-    return pd.DataFrame(rows)
+    before = belief["belief"], belief["among"], float(belief["before"])
+    rows = [(epsilon, letter, *before, *spans[policy]) for (letter, epsilon), policy in jobs.items()]
+    return pd.DataFrame(rows, columns=["epsilon", "option", "belief", "among", "before", "low", "high"])
 
 
 def harmed_table(evidence: Evidence) -> pd.DataFrame:
@@ -418,6 +410,7 @@ def _details(
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
+    assumed, numbers = counted_illustrative(evidence.study)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -449,7 +442,9 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
-        numbers=counted_illustrative(evidence.study)[1],
+        idle=evidence.idle,
+        assumed=assumed,
+        numbers=numbers,
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,

@@ -110,17 +110,18 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
     options = []
     for letter, row in lettered_now(findings).items():
         # A policy that claims no ε has its exact loss.
-        epsilon = row["guarantee"] if math.isfinite(row["guarantee"]) else row["epsilon_spent"]
+        claims = math.isfinite(row["guarantee"])
+        epsilon = plain(row["guarantee"]) if claims else rounded_up(row["epsilon_spent"], 3)
         hides = {
             "everything": "hides everything: the treatment says nothing about the secret",
             "nothing": "hides nothing",
-            "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
+            "up to ε": f"drawn at random; hides the secret up to ε = {epsilon}",
         }[row["hides"]]
         hidden = "hides nothing" if row["hides"] == "nothing" else "it is the same for everyone, and hides everything"
         best = f"best under {findings.details.judged_by}; {hidden}"
         hides = {"B": _hides_best(findings), "C": best}.get(letter, hides)
         if row["policy"] == BestFixed.name:
-            hides = f"the best single treatment under {findings.details.judged_by}; hides everything"
+            hides = f"best single treatment under {findings.details.judged_by}; hides everything"
         options.append(Option(letter, str(row["title"]), hides))
     return tuple(options)
 

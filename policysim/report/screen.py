@@ -29,14 +29,16 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A labelled line, and rows that go with it: each a text and its value.
-
-    `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
-    """
+    """A labelled line, and rows that go with it: each a text and its value."""
 
     label: str
     text: str
     rows: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def whole(self) -> str:
+        """The text and the rows in one."""
+        return " ".join([self.text, "; ".join(f"{first}: {second}" for first, second in self.rows)]).strip()
 
 
 class Grid(NamedTuple):

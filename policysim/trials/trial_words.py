@@ -28,7 +28,7 @@ from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UP_TO, WORSE, Fi
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import LoggedStudy
 from policysim.study.gain import trace
-from policysim.study.labels import hidden, public_knowledge
+from policysim.study.labels import hidden
 from policysim.trials.evidence import LEAST_P, LEVEL
 from policysim.trials.trial_findings import (
     ARM,
@@ -473,7 +473,8 @@ def _method(view: View) -> Grid:
         f"Study {study.name}, seed {study.seed}, data {', '.join(path.name for path in source.files.values())}; their "
         f"digests are in the manifest. Outcome: {outcome_formula(source)}, from {plain(least)} to {plain(most)}.",
         f"Scores: for each arm {model}, within the range of the outcome. Records count as often as they occur, and a "
-        f"little as if the features were independent. Assumed public: {public_knowledge(study)}.",
+        "little as if the features were independent. Assumed public: the declared features and levels, the fitted "
+        "scores, the shares of records and the choice of ε.",
         "Five folds and 20 random splits; up to 160 while an interval ends near 0. The mean over splits, with a "
         "variance that covers the split.",
         *(f"{name}: {mechanism_words(name)}" for name in study.policies),

@@ -298,7 +298,8 @@ def leaks_hold(truth):
     text = truth.lines["What leaks"].text
     assert text.startswith("Nothing") == truth.constant("B"), text
     if moved := re.search(
-        r"belief “(.+?)”(?: among “(.+?)”)? moves from ([\d.]+) % to ([\d.]+)(?: to ([\d.]+))? %", text
+        r"belief “(.+?)”(?: among “(.+?)”)? moves from ([\d.]+) % to (?:between )?([\d.]+)(?: (?:to|and) ([\d.]+))? %",
+        text,
     ):
         printed = [float(each) for each in moved.groups()[2:] if each]
         decimals = 10.0 ** -len(moved[3].partition(".")[2])
@@ -419,7 +420,7 @@ def test_every_line_is_true(chunk):
     [
         ("Who is harmed", "has ", "has 1", harmed_holds),
         ("Leaking", "more", "fewer", leaking_holds),
-        ("What leaks", "moves from", "moves from 1", leaks_hold),
+        ("What leaks", "moves from ", "moves from 1", leaks_hold),
     ],
 )
 def test_a_planted_fault_is_seen(label, before, after, check):
