@@ -271,18 +271,18 @@ def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch
     ]
     assert main(asked) == 0
     manifest = json.loads((study.parent / "manifest.json").read_text())
-    assert manifest["command"] == "policysim compare study.toml --epsilon 1 --policy uniform --workers 1"
-    assert manifest["question"]["counted"] is True
+    assert " ".join(manifest["command"]) == "compare study.toml --policy uniform --epsilon 1 --workers 1"
+    assert manifest["choices"]["counted"] is True
     assert list(manifest["data"]) == ["3 files"]
     assert main(["reproduce", str(study.parent / "manifest.json")]) == 0
     part = study.parent / "parts" / "0001.csv"
     part.write_text(part.read_text().replace("pill", "drip"))
     capsys.readouterr()
     assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
-    assert "/3 files: is not the data of" in capsys.readouterr().err
+    assert "3 files changed since this report was made" in capsys.readouterr().err
     part.unlink()
     assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
-    assert "/3 files: is not the data of" in capsys.readouterr().err
+    assert "3 files changed since this report was made" in capsys.readouterr().err
 
 
 def with_rows(tmp_path, frame, text, n_parts=3):
