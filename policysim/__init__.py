@@ -168,10 +168,6 @@ __all__ = [
 ]
 
 
-# Importing a package sets a name here. So `policysim.report` is imported before the function of that name is defined.
-import_module("policysim.report")
-
-
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:

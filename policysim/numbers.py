@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 
@@ -76,26 +76,29 @@ def rounded_up(value: float, digits: int = DIGITS) -> str:
 
 def percent_up(share: float) -> str:
     """A share that nothing exceeds, as a whole percentage, never below it."""
-    if math.isnan(share) or abs(share) < NEGLIGIBLE:
-        return percent(share)
-    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_CEILING)}\u00a0%")
+    return _percent(share, ROUND_CEILING)
 
 
 def percent_down(share: float) -> str:
     """A share that is reached, as a whole percentage, never above it."""
+    return _percent(share, ROUND_FLOOR)
+
+
+def _percent(share: float, side: str) -> str:
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_FLOOR)}\u00a0%")
+    whole = (100 * _shortest(share)).quantize(Decimal(1), rounding=side, context=Context(prec=400))
+    return _minus(f"{whole:z}\u00a0%")
 
 
 def enough(value: float, digits: int) -> float:
     """The number that `rounded_up` shows."""
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(_shortest(value)))
+    return float(_in_digits(value, digits, ROUND_CEILING))
 
 
 def not_above(value: float, digits: int) -> float:
     """The number that `rounded_down` shows."""
-    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(_shortest(value)))
+    return float(_in_digits(value, digits, ROUND_FLOOR))
 
 
 def decimal(value: float) -> str:
@@ -132,23 +135,20 @@ def digits_of(value: float) -> int:
 def _bound(value: float, digits: int, side: str) -> str:
     if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
         return rounded(value)
-    near = _cut(_shortest(value), digits - 1 - math.floor(math.log10(abs(value))), side)
-    if near and abs(near) < Decimal("1e-4"):
+    near = _in_digits(value, digits, side)
+    if abs(near) < Decimal("1e-4"):
         return _minus(f"{float(near):.{digits - 1}e}")
-    # As in `rounded`: the carry into another digit.
-    shown = max(0, digits - 1 - near.adjusted()) if near else 0
-    return _minus(f"{near:,.{shown}f}")
+    return _minus(f"{near:,.{max(0, digits - 1 - near.adjusted())}f}")
+
+
+def _in_digits(value: float, digits: int, side: str) -> Decimal:
+    """A number in so many digits, rounded to one side: the one place where bounds are rounded."""
+    return Context(prec=digits, rounding=side).create_decimal(_shortest(value))
 
 
 def _shortest(value: float) -> Decimal:
     """The shortest decimal that is this float: 0.45 is a little more than 45 %, by less than any value is known."""
     return Decimal(repr(float(value)))
-
-
-def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
-    """A number with so many decimals, rounded to one side: the one place where bounds are rounded; 0 has no sign."""
-    cut = value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
-    return cut if cut else abs(cut)
 
 
 def apart(rates: Iterable[float], count: int) -> int:
@@ -353,12 +353,6 @@ def about(value: float) -> str:
     return f"{round(size, min(0, 2 - math.floor(math.log10(size)))):,.0f}"
 
 
-def units(value: float) -> str:
-    """The same of utility, which may be small: with two digits."""
-    small = NEGLIGIBLE <= abs(value) < LEAST_EVENTS
-    return rounded(abs(value)) if small else about(value)
-
-
 def span(low: float, high: float, places: int) -> str:
     """From one share to another, of 100 and with so many decimals; one number where both are the same.
 
@@ -411,67 +405,9 @@ def kept(share: float) -> str:
     return percent_1(min(share, 0.999)) if share < 1 - NEGLIGIBLE and text == percent(1.0) else text
 
 
-def table_text(style: str, value: float, low: float, high: float) -> str:
-    """The text of a number as its table wants it.
-
-    Parameters
-    ----------
-    style : str
-        The column `format` of the table: a word, and what goes with it, such as "counted 100000 1" for events among
-        100,000 patients with one decimal, or "span 0".
-    value, low, high : float
-        The number, or the ends of what it spans.
-
-    Raises
-    ------
-    ValueError
-        For an unknown format.
-    """
-    name, *given = style.split()
-    numbers = [int(each) for each in given]
-    if name == "span":
-        return span(low, high, *numbers)
-    if name in SCALED:
-        return SCALED[name](value * numbers[0], *numbers[1:])
-    if name in TEXTS:
-        return TEXTS[name](value, *numbers)
-    raise ValueError(f"unknown format {style!r} of a table.")
-
-
 def least(epsilon: float) -> str:
     """A least epsilon, which was rounded up, in all its digits; none for inf."""
     return "none" if epsilon == math.inf else decimal(epsilon)
-
-
-def above(value: float, digits: int) -> str:
-    """What is more than a number, to so many digits."""
-    return f"> {rounded_down(value, digits)}"
-
-
-# Texts of a number, and of a rate times the patients that come first, with what goes with them.
-TEXTS: Mapping[str, Callable[..., str]] = {
-    "places": to_places,
-    "lost": lost,
-    "percent": percent,
-    "kept": kept,
-    "reached": percent_down,
-    "most": percent_up,
-    "right": right,
-    "plain": plain,
-    "rounded": rounded,
-    "up": rounded_up,
-    "down": rounded_down,
-    "decimal": decimal,
-    "above": above,
-    "least": least,
-}
-SCALED: Mapping[str, Callable[..., str]] = {
-    "counted": to_places,
-    "change": change,
-    "possible": possible,
-    "about": about,
-    "units": units,
-}
 
 
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from policies.levels import FeatureLevels
     from policysim.release.privatize import Table
 
-VALUES, TABLE = FORMS = ("values", "table")
+TABLE = "table"
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
 SHARED = ("column", "epsilon", "out", "levels", "study", "ledger", "uncounted", "simulate", "id", "rows-per-person")
 
@@ -47,7 +47,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--column", action="append", metavar="NAME", help="a column to hide; may be repeated")
     parser.add_argument(
-        "--as", dest="form", choices=FORMS, help="values: a copy of the rows (default); table: counts with noise"
+        "--as",
+        dest="form",
+        choices=("values", TABLE),
+        help="values: a copy of the rows (default); table: counts with noise",
     )
     parser.add_argument(
         "--epsilon",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,8 @@ from policysim.numbers import (
 from policysim.report.findings import UTILITY, Findings
 from policysim.report.screen import Grid
 from policysim.study.labels import Labels
-from policysim.words import capital
+from policysim.words import ASSUMED_PUBLIC, capital
 
-# Prices that differ by less, as a share of the dearest, are the same.
-SAME_PRICE = 1e-4
 # Of the acceptability curve so many weights are printed.
 CURVE_POINTS = 7
 
@@ -37,7 +35,7 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
     details: DecisionDetails = findings.details
     yield _mechanisms(findings, labels)
     tables = details.tables
-    if details.exchange is not None and details.versions:
+    if details.versions:
         yield _acceptability(details, labels)
     if "beliefs" in tables and len(moved_beliefs(tables["beliefs"])):
         yield _observer(tables["beliefs"], details)
@@ -46,38 +44,30 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
         yield _prices(tables["price-list"], details, labels)
     if "prevalence" in tables:
         yield _prevalence(tables["prevalence"], details)
-    yield _method(details, labels)
+    yield _method(details)
 
 
 def _mechanisms(findings: Findings, labels: Labels) -> Grid:
     """Every policy that was compared, at the epsilon of the words."""
     details: DecisionDetails = findings.details
     table = findings.options[findings.options["epsilon"] == details.epsilon].drop_duplicates("policy")
-    search = details.tables["search"].set_index("policy")
-    places, lead = _places(details), f"expected_{labels.lead}"
-    rows = []
-    for row in table.to_dict("records"):
-        needed = search.loc[row["policy"], "better_from"] if row["policy"] in search.index else math.nan
-        rows.append(
-            (
-                f"{row['option']} {row['policy']}".strip(),
-                lost(row["loss"] * details.patients, places),
-                *([to_places(row[lead] * details.patients, 1)] if lead in row else []),
-                rounded(row["epsilon_spent"]),
-                right(row["guess_rate"]),
-                "–" if math.isnan(needed) else decimal(needed),
-            )
-        )
-    head = (
-        "Policy",
-        "utility lost",
-        *([labels.lead_title] if lead in table else []),
-        "ε spent",
-        "told apart, of 100",
-        "better than best-fixed from ε",
-    )
-    note = f"Per {plain(details.patients)} patients. ε spent is the exact privacy loss of one treatment."
-    return Grid(head, tuple(rows), f"Every policy, at ε = {plain(details.epsilon)}", note, "options")
+    needed = table["policy"].map(details.tables["search"].set_index("policy")["better_from"])
+    places, count = _places(details), details.patients
+    columns = {
+        "Policy": [f"{row['option']} {row['policy']}".strip() for row in table.to_dict("records")],
+        "utility lost": [lost(loss * count, places) for loss in table["loss"]],
+        **_of_lead(table, f"expected_{labels.lead}", labels.lead_title, count),
+        "ε spent": map(rounded, table["epsilon_spent"]),
+        "told apart, of 100": map(right, table["guess_rate"]),
+        "better than best-fixed from ε": ["–" if math.isnan(epsilon) else decimal(epsilon) for epsilon in needed],
+    }
+    note = f"Per {plain(count)} patients. ε spent is the exact privacy loss of one treatment."
+    return Grid.of_columns(columns, f"Every policy, at ε = {plain(details.epsilon)}", note, "options")
+
+
+def _of_lead(table: pd.DataFrame, column: str, title: str, count: int) -> dict[str, list[str]]:
+    """The column of the outcome that leads among so many patients; none where it is not counted."""
+    return {title: [to_places(rate * count, 1) for rate in table[column]]} if column in table else {}
 
 
 def _places(details: DecisionDetails) -> int:
@@ -87,13 +77,8 @@ def _places(details: DecisionDetails) -> int:
 
 def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
     """In how many versions B is better than A, against what one of the lead counts; and what knowing more is worth."""
-    assert details.exchange is not None
-    curve = details.acceptability
-    chosen = np.unique(np.linspace(0, len(curve) - 1, CURVE_POINTS).round().astype(int))
-    rows = [
-        (rounded(row["weight"]), percent(row["better"]), percent(row["worse"]))
-        for row in curve.iloc[chosen].to_dict("records")
-    ]
+    places = np.unique(np.linspace(0, len(details.acceptability) - 1, CURVE_POINTS).round().astype(int))
+    curve = details.acceptability.iloc[places]
     utility, lead = details.perfect_information
     worth = f"{rounded(utility * details.patients)} units of utility per {plain(details.patients)} patients"
     counted = "" if math.isnan(lead) else f", as much as {rounded(lead * details.patients)} {labels.lead_title}"
@@ -102,87 +87,65 @@ def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
         f"would be worth at most {worth}{counted} (expected value of perfect information)."
     )
     one = capital(labels.one_of_lead) if labels.lead else "It"
-    return Grid(
-        (f"{one} weighs", "B is better", "A is better"), tuple(rows), "Is B better than A?", note, "acceptability"
-    )
+    columns = {
+        f"{one} weighs": map(rounded, curve["weight"]),
+        "B is better": map(percent, curve["better"]),
+        "A is better": map(percent, curve["worse"]),
+    }
+    return Grid.of_columns(columns, "Is B better than A?", note, "acceptability")
 
 
 def _observer(beliefs: pd.DataFrame, details: DecisionDetails) -> Grid:
     """What an observer of B believes, as far as it moves."""
-    rows = [
-        (
-            f"{row['belief']} (among {row['among']})" if row["among"] else str(row["belief"]),
-            percent(row["before"]),
-            percent(row["least"]),
-            percent(row["most"]),
-        )
-        for row in moved_beliefs(beliefs).to_dict("records")
-    ]
+    moved = moved_beliefs(beliefs)
+    columns = {
+        "Belief": [
+            f"{belief} (among {among})" if among else str(belief)
+            for belief, among in moved[["belief", "among"]].to_numpy()
+        ],
+        "before": map(percent, moved["before"]),
+        "least after": map(percent, moved["least"]),
+        "most after": map(percent, moved["most"]),
+    }
     note = "By Bayes' rule, for an observer who knows the prior: the least and the largest belief after a treatment."
     title = f"What an observer of B believes, at ε = {plain(details.stated_epsilon)}"
-    return Grid(("Belief", "before", "least after", "most after"), tuple(rows), title, note, "beliefs")
+    return Grid.of_columns(columns, title, note, "beliefs")
 
 
 def _ways(publishing: pd.DataFrame, details: DecisionDetails, labels: Labels) -> Grid:
     """What each way to publish costs the patients, and its reader."""
-    lead = f"expected_{labels.lead}"
-    rows = [
-        (
-            f"{row['way']} ({row['trusted']})",
-            *([to_places(row[lead] * details.patients, 1)] if lead in row else []),
-            right(row["guess_rate"]),
-            percent(row["true_share"]),
-            rounded(row["error_of_a_count"]),
-        )
-        for row in publishing[publishing["epsilon"] == details.stated_epsilon].to_dict("records")
-    ]
-    head = (
-        "Way (who must be trusted)",
-        *([labels.lead_title] if lead in publishing else []),
-        "told apart, of 100",
-        "true entries",
-        "error of a count",
-    )
+    now = publishing[publishing["epsilon"] == details.stated_epsilon]
+    columns = {
+        "Way (who must be trusted)": [f"{way} ({trusted})" for way, trusted in now[["way", "trusted"]].to_numpy()],
+        **_of_lead(now, f"expected_{labels.lead}", labels.lead_title, details.patients),
+        "told apart, of 100": map(right, now["guess_rate"]),
+        "true entries": map(percent, now["true_share"]),
+        "error of a count": map(rounded, now["error_of_a_count"]),
+    }
     note = (
         "A list or table whose entries are replaced at random hides only from readers of the list: an observer of the "
         "treatment itself learns all. The error is the standard deviation, in patients, of the count of a treatment."
     )
-    return Grid(head, tuple(rows), "To give and to publish are two decisions", note, "publishing")
+    return Grid.of_columns(columns, "To give and to publish are two decisions", note, "publishing")
 
 
 def _prices(prices: pd.DataFrame, details: DecisionDetails, labels: Labels) -> Grid:
     """What hiding each single feature costs at best, dearest first; features of one price share a row."""
     lead, count, places = f"extra_{labels.lead}", details.patients, _places(details)
-    compared = [name for name in ("loss", lead) if name in prices]
-    near = {name: SAME_PRICE * prices[name].abs().max() for name in compared}
-    groups: list[tuple[list[str], dict[str, float]]] = []
-    for price in prices.to_dict("records"):
-        name = str(price["hides"]).replace("_", " ")
-        same = groups and all(
-            np.isclose(groups[-1][1][column], price[column], rtol=0, atol=least, equal_nan=True)
-            for column, least in near.items()
-        )
-        if same:
-            groups[-1][0].append(name)
-        else:
-            groups.append(([name], {column: float(price[column]) for column in compared}))
-    rows = [
-        (
-            ", ".join(names),
-            lost(price["loss"] * count, places),
-            *([change(price[lead] * count, 1)] if lead in price else []),
-        )
-        for names, price in groups
-    ]
-    beyond = f"{labels.lead_title} beyond the best single treatment"
+    texts = {"utility lost": [lost(loss * count, places) for loss in prices["loss"]]}
+    if lead in prices:
+        beyond = f"{labels.lead_title} beyond the best single treatment"
+        texts[beyond] = [change(more * count, 1) for more in prices[lead]]
+    features: dict[tuple[str, ...], list[str]] = {}
+    for feature, price in zip(prices["hides"], zip(*texts.values(), strict=True), strict=True):
+        features.setdefault(price, []).append(str(feature).replace("_", " "))
+    rows = tuple((", ".join(names), *price) for price, names in features.items())
+    title = f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}"
     note = (
         "By the best private draw if only this is hidden. Features of the same price share a line; a feature without "
         "numbers makes no difference between treatments in this model."
     )
-    head = ("Hidden, all else public", "utility lost", *([beyond] if lead in prices else []))
-    return Grid(
-        head, tuple(rows), f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}", note, "price-list"
-    )
+    return Grid(("Hidden, all else public", *texts), rows, title, note, "price-list")
 
 
 def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
@@ -198,12 +161,13 @@ def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
     return Grid(head, tuple(rows), title, "By policies that were made for the assumed share.", "prevalence")
 
 
-def _method(details: DecisionDetails, labels: Labels) -> Grid:
+def _method(details: DecisionDetails) -> Grid:
     """Numbers of the problem that the mechanisms work with, and what is assumed to be public."""
-    rows: Sequence[tuple[str, str]] = [
+    rows = (
         ("Possible records", plain(details.records)),
         ("Sensitivity of the utility (Δ)", rounded_up(details.sensitivity, 3)),
         ("Range of the utility", rounded_up(details.range, 3)),
         ("Best and worst treatment differ, for half of the patients, by at most", rounded(details.median_stake)),
-    ]
-    return Grid(("Of the problem", "number"), tuple(rows), "Method", f"Assumed public: {labels.public}.")
+    )
+    note = " ".join([f"Assumed public: {ASSUMED_PUBLIC}.", *details.idle])
+    return Grid(("Of the problem", "number"), rows, "Method", note)

@@ -29,9 +29,10 @@ from policysim.decision.demands import (
     fewest_digits,
     make_demand,
 )
-from policysim.decision.limit import LeastPossible, Limit
+from policysim.decision.limit import Limit
 from policysim.numbers import next_below, steady
 from policysim.progress import SILENT, Progress
+from policysim.report.findings import rows_of
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import gain_of
 from policysim.study.sweep import evaluate_each, evaluated_on, happening_lead, prepare
@@ -137,7 +138,7 @@ class Choices:
         Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
     lead : str or None
         The outcome that leads; None where there is none, or it never happens.
-    least_possible : list of LeastPossible
+    least_possible : mapping of str to float
         Where no mechanism can: what each limited outcome is at least, as far as that is proven likewise.
     """
 
@@ -149,7 +150,7 @@ class Choices:
     limit_proven: bool
     certificate: dict[str, Any] | None
     lead: str | None = None
-    least_possible: list[LeastPossible] = field(default_factory=list)
+    least_possible: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -169,19 +170,9 @@ class Choices:
         enough = sorted(rows_of(self.for_all[self.for_all["allowed"]]), key=lambda row: -float(row["value"]))
         return next(iter([*enough, *rows_of(self.needs[self.needs["allowed"]])]), None)
 
-    def more_of_lead(self, row: Mapping[str, Any]) -> float:
-        """The lead per patient of a row beyond the safest treatment for all; NaN where no outcome leads."""
-        expected = f"expected_{self.lead}"
-        return float(row[expected] - self.for_all[expected].min()) if expected in row else math.nan
-
     def attains(self, epsilon: float) -> bool:
         """Whether no mechanism meets the demand at the next smaller number of as many digits as an epsilon."""
         return self.limit_proven and 0 < epsilon < math.inf and next_below(epsilon) <= self.limit
-
-
-def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, by the names of its columns."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def choose(
@@ -245,7 +236,7 @@ def choose(
         limit_proven=proven,
         certificate=proof,
         lead=happening_lead(problem),
-        least_possible=limit.least_possible(wish.epsilon_to_refute) if proof else [],
+        least_possible=limit.least_possible(wish.epsilon_to_refute) if proof else {},
     )
 
 

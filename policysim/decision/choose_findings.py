@@ -15,14 +15,13 @@ from policies.optimal.bounds import InfeasibleError
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
+from policysim.decision.choose import Choices, Verdict, Wish, row_of
 from policysim.decision.demands import make_demand
 from policysim.decision.find import judged
-from policysim.decision.limit import LeastPossible
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import Redrawn
 from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
-from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings
+from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, rows_of
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
 from policysim.study.labels import Labels
@@ -45,8 +44,8 @@ class ChooseDetails:
     ----------
     wish : Wish
         The demands.
-    rows, for_all : DataFrame
-        As `Choices` has them: each mechanism at its least epsilon, and each treatment for everyone.
+    rows : DataFrame
+        `Choices.needs`: each mechanism at its least epsilon.
     demands : DataFrame
         option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
         smaller epsilon if that is not proved impossible for all.
@@ -75,8 +74,6 @@ class ChooseDetails:
         As `Choices` has them.
     possible : bool or None
         The verdict in short: None where it is open.
-    bounds : mapping of str to float
-        The most of outcomes that the demands allow, per patient.
     shares : bool
         Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
     copy_epsilon : float
@@ -85,7 +82,6 @@ class ChooseDetails:
 
     wish: Wish
     rows: pd.DataFrame
-    for_all: pd.DataFrame
     demands: pd.DataFrame
     verdicts: pd.DataFrame
     versions: int
@@ -99,11 +95,10 @@ class ChooseDetails:
     next_impossible: bool
     limit: float
     limit_proven: bool
-    least_possible: Sequence[LeastPossible]
+    least_possible: Mapping[str, float]
     certificate: Mapping[str, Any] | None
     verdict: str
     possible: bool | None
-    bounds: Mapping[str, float]
     shares: bool
     copy_epsilon: float
 
@@ -175,7 +170,6 @@ def find(
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
-        for_all=choices.for_all,
         demands=pd.DataFrame(demands),
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),
@@ -193,7 +187,6 @@ def find(
         certificate=choices.certificate,
         verdict=choices.verdict.value,
         possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
-        bounds=dict(choices.wish.demand(problem).at_most),
         shares=gain_of(problem).has_shares and Greedy.name in better,
         copy_epsilon=math.nan if study is None else study.epsilon,
     )

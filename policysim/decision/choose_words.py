@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from policysim.decision.choose import rows_of
 from policysim.decision.choose_findings import EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
 from policysim.decision.demands import SCANNED
 from policysim.numbers import (
@@ -31,7 +30,7 @@ from policysim.numbers import (
     rounded_down,
     to_places,
 )
-from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
@@ -48,18 +47,19 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     details: ChooseDetails = findings.details
     options = findings.options[findings.options["section"] == "option"]
     introduced = [Option(row["option"], title_of(row), hides(row)) for row in rows_of(options)]
+    demands = "Does an option meet them? In brackets, what it has."
     lines = [
-        Line("Demands", "Does an option meet them? In brackets, what it has.", tuple(_demand_rows(details, labels))),
-        *(Line("Not possible", text) for text in _impossible(details, labels)),
-        *(Line("A smaller ε", text) for text in _smaller(details, labels)),
-        *(Line("B instead of A", text) for text in _cost(findings, labels)),
+        Line("Demands", demands, tuple(_demand_rows(details, labels))),
+        Line("Not possible", _impossible(details, labels)),
+        Line("A smaller ε", _smaller(details, labels)),
+        Line("B instead of A", _cost(findings, labels)),
     ]
     return Screen(
         title=labels.title,
         advice=advice(findings),
         about=tuple(filter(None, [labels.disclaimer, f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."])),
         options=tuple(introduced),
-        lines=tuple(lines),
+        lines=tuple(line for line in lines if line.text),
         tables=(_table(findings, labels),),
         notes=tuple(_notes(findings)),
         warnings=findings.warnings,
@@ -170,10 +170,10 @@ def _in_brackets(row: Mapping[str, Any]) -> str:
     return f" ({plain(enough(scale * (min(value, limit) if row['met'] else value), VALUE_DIGITS))})"
 
 
-def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
-    """Why no mechanism meets the demands."""
+def _impossible(details: ChooseDetails, labels: Labels) -> str:
+    """Why no mechanism meets the demands; "" where some may."""
     if details.choice != IMPOSSIBLE:
-        return
+        return ""
     allowed, texts = details.wish.max_epsilon, []
     if details.limit == math.inf and details.limit_proven:
         texts.append("No mechanism meets the demands, even one that hides nothing.")
@@ -183,18 +183,17 @@ def _impossible(details: ChooseDetails, labels: Labels) -> Iterator[str]:
         needed = rounded_down(details.limit, next(apart_in, MOST_DIGITS))
         texts.append(f"The other demands take more than ε = {needed}; guesses allow ε = {rounded_down(allowed, 3)}.")
     texts += [
-        f"At least {rounded_down(each.alone, MOST_DIGITS)} {labels.outcomes[each.outcome]} per patient are unavoidable."
-        for each in details.least_possible
-        if math.isfinite(each.alone)
+        f"At least {rounded_down(least_of_all, MOST_DIGITS)} {labels.outcomes[name]} per patient are unavoidable."
+        for name, least_of_all in details.least_possible.items()
+        if math.isfinite(least_of_all)
     ]
-    if texts:
-        yield " ".join(texts)
+    return " ".join(texts)
 
 
-def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
+def _smaller(details: ChooseDetails, labels: Labels) -> str:
     """Why the next smaller ε is not enough for B, and what is proved of all mechanisms."""
     if details.choice in {EACH, SINGLE, IMPOSSIBLE}:
-        return
+        return ""
     texts = []
     if details.next_impossible:
         texts.append(
@@ -208,15 +207,14 @@ def _smaller(details: ChooseDetails, labels: Labels) -> Iterator[str]:
     if not details.next_impossible and details.limit_proven and 0 < details.limit < math.inf:
         digits = min(digits_of(float(details.rows["epsilon"].min())), MOST_DIGITS) if len(details.rows) else DIGITS
         texts.append(f"At ε = {rounded_down(details.limit, digits)} or less no mechanism does: that is proved.")
-    if texts:
-        yield " ".join(texts)
+    return " ".join(texts)
 
 
-def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
+def _cost(findings: Findings, labels: Labels) -> str:
     """What B costs and brings against A."""
     details: ChooseDetails = findings.details
     if findings.differences.empty or details.choice in {EACH, SINGLE}:
-        return
+        return ""
     (of_utility,) = rows_of(findings.differences[findings.differences["outcome"] == UTILITY])
     saved = "less" if of_utility["value"] >= 0 else "more"
     texts = [f"{about(details.patients * of_utility['value'])} {saved} utility lost"]
@@ -230,7 +228,7 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
     if details.single != "A" and details.versions:
         versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
-    yield f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
+    return f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
 
 
 def _table(findings: Findings, labels: Labels) -> Grid:
@@ -259,7 +257,7 @@ def _table(findings: Findings, labels: Labels) -> Grid:
         ]
     columns[f"told apart, of {HUNDRED}"] = [right(value) for value in table["guess_rate"]]
     columns[""] = [_remark(row, findings) for row in in_rows]
-    return Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), name="options")
+    return Grid.of_columns(columns, name="options")
 
 
 def _remark(row: Mapping[str, Any], findings: Findings) -> str:

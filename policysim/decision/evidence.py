@@ -24,11 +24,11 @@ from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
-from policysim.decision.harmed import Harmed, harmed_groups
+from policysim.decision.harmed import harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
-from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.decision.scenario_outcomes import loss_by_outcome, without_effect, wrong_prior
 from policysim.decision.textbook import Textbook, textbook
 from policysim.progress import SILENT, Progress
 from policysim.study.declared import ModelledStudy, ScenarioStudy, nearest_epsilon
@@ -75,10 +75,12 @@ class Evidence:
         (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", and as far as they
         apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors", "prevalence" (`wrong_prior`) and
         "losses-by-outcome".
-    harmed : Harmed
-        Who does worse by the best private draw than by the same treatment for everyone.
+    harmed : DataFrame
+        Who does worse by the best private draw than by the same treatment for everyone (`harmed_groups`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
+    idle : tuple of str
+        Sentences on what the study states without effect.
     versions : Redrawn or None
         What the options are worth in other versions of the model; None where it has none.
     """
@@ -92,8 +94,9 @@ class Evidence:
     epsilons: tuple[float, ...]
     best_private: str
     tables: Mapping[str, pd.DataFrame]
-    harmed: Harmed
+    harmed: pd.DataFrame
     textbook: Textbook | None = None
+    idle: tuple[str, ...] = ()
     versions: Redrawn | None = None
 
     @property
@@ -262,6 +265,7 @@ def gather(
         {name: table for name, table in tables.items() if not table.empty},
         harm,
         why,
+        () if study is None else without_effect(study, problem),
         None if versions is None else versions.result(),
     )
 

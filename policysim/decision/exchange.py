@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray
-from policysim.report.findings import BETTER, WORSE, verdict_of_versions
+from policysim.report.findings import verdict_of_versions
 from policysim.words import ALL
 
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
@@ -71,28 +71,10 @@ class Exchange:
         """The number of versions in which the option is better at the stated weight."""
         return int(np.sum(self._signs(self._weight) > 0))
 
-    @property
-    def equal(self) -> int:
-        """The number of versions in which both are as good at the stated weight."""
-        return int(np.sum(self._signs(self._weight) == 0))
-
-    @property
-    def verdict(self) -> str:
-        """The verdict on the option at the stated weight (`verdict_of_versions`)."""
-        return self.verdict_at(self._weight)
-
     def verdict_at(self, weight: float) -> str:
         """The verdict on the option where one of the outcome that leads weighs so much."""
         signs = self._signs(weight)
         return verdict_of_versions(float(np.mean(signs > 0)), float(np.mean(signs == 0)))
-
-    def _end(self, verdict: str) -> float:
-        first = self.zones.iloc[0]
-        return float(first["high"]) if first["verdict"] == verdict else math.nan
-
-    def _start(self, verdict: str) -> float:
-        last = self.zones.iloc[-1]
-        return float(last["low"]) if last["verdict"] == verdict else math.nan
 
     @cached_property
     def thresholds(self) -> FloatArray:
@@ -117,32 +99,6 @@ class Exchange:
             else:
                 rows.append((low, high, verdict))
         return pd.DataFrame(rows, columns=["low", "high", "verdict"])
-
-    @property
-    def better_to(self) -> float:
-        """The weight up to which the option is better in at least 90 % of the versions, from 0 on.
-
-        inf where it is so at every weight; NaN where it is not at the smallest.
-        """
-        return self._end(BETTER)
-
-    @property
-    def worse_to(self) -> float:
-        """The same of being worse: of an option that has less of the outcome that leads."""
-        return self._end(WORSE)
-
-    @property
-    def better_from(self) -> float:
-        """The weight from which on the option is better in at least 90 % of the versions, however large the weight.
-
-        0 where it is so at every weight; NaN where it is not at the largest.
-        """
-        return self._start(BETTER)
-
-    @property
-    def worse_from(self) -> float:
-        """The same of being worse: of an option that has more of the outcome that leads."""
-        return self._start(WORSE)
 
     @property
     def acceptability(self) -> pd.DataFrame:
@@ -192,15 +148,13 @@ def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None
     >>> stated = [(0, "A", -10.0, 0.1), (0, "B", -7.0, 0.13)]
     >>> versions = pd.DataFrame(stated, columns=["draw", "option", "value", "expected_death"])
     >>> found = exchange(versions, "B", "A", lead="death", weight=50.0)
-    >>> found.better, round(found.better_to), round(found.worse_from)
-    (1, 150, 150)
+    >>> found.better, found.zones["verdict"].tolist(), round(found.zones["high"][0])
+    (1, ['better', 'worse'], 150)
     """
-    values = _wide(versions, "value")
-    utility, rounding = _difference(values, option, than), _rounding(values)
+    utility, rounding = differences(versions, option, than, "value")
     if lead is None:
-        return Exchange(option, than, math.nan, utility, np.zeros(len(values)), rounding)
-    expected = _wide(versions, f"expected_{lead}")
-    more = _without(_difference(expected, option, than), _rounding(expected))
+        return Exchange(option, than, math.nan, utility, np.zeros(len(utility)), rounding)
+    more, _ = differences(versions, option, than, f"expected_{lead}")
     weights = _wide(versions, "lead_weight")[option].to_numpy() if "lead_weight" in versions else weight
     return Exchange(option, than, weight, _without(utility + weights * more, rounding), more, rounding)
 
@@ -246,22 +200,19 @@ def perfect_information(
     return gained, gained / weight if weight > 0 else math.nan
 
 
+def differences(versions: pd.DataFrame, option: str, than: str, column: str) -> tuple[FloatArray, FloatArray]:
+    """The differences of two options in each version of a model, 0 where they are rounding; and what rounding makes."""
+    wide = _wide(versions, column)
+    numbers = wide.to_numpy(dtype=np.float64)
+    rounding: FloatArray = np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
+    return _without((wide[option] - wide[than]).to_numpy(dtype=np.float64), rounding), rounding
+
+
 def _wide(versions: pd.DataFrame, column: str) -> pd.DataFrame:
     """A row for each version, a column for each option."""
     return versions.pivot(index="draw", columns="option", values=column)
 
 
-def _difference(wide: pd.DataFrame, option: str, than: str) -> FloatArray:
-    return (wide[option] - wide[than]).to_numpy(dtype=np.float64)
-
-
 def _without(difference: FloatArray, rounding: FloatArray) -> FloatArray:
     """The difference, 0 where it is rounding."""
     return np.where(np.abs(difference) <= rounding, 0.0, difference)
-
-
-def _rounding(wide: pd.DataFrame) -> FloatArray:
-    """What rounding makes of equal numbers, in each version."""
-    numbers = wide.to_numpy(dtype=np.float64)
-    rounding: FloatArray = np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
-    return rounding

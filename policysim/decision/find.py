@@ -24,12 +24,22 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence
-from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
+from policysim.decision.exchange import ROUNDING, Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
+from policysim.decision.redraws import SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    UTILITY,
+    WORSE,
+    Findings,
+    hides_of,
+    rows_of,
+    verdict_of_versions,
+)
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -96,14 +106,14 @@ class DecisionDetails:
     zones : DataFrame
         low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
         A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
-    exchange : Exchange or None
-        The same, with the acceptability curve; None at another ε than the study's.
+    exchange : Exchange
+        The same, with the acceptability curve.
     acceptability : DataFrame
         weight, better, worse.
     perfect_information : tuple of float
         Its expected value per patient, in units of utility and in units of the leading outcome.
-    versions, better_in : int
-        How many there are of the model, and in how many B is better than A; 0 where only the stated numbers are known.
+    versions : int
+        How many there are of the model; 0 where only the stated numbers are known.
     spread : float
         The default spread of numbers without an interval; 0 where none is varied by it.
     drawn : mapping of str to int
@@ -114,8 +124,8 @@ class DecisionDetails:
         policy, epsilon, loss (among `patients`).
     textbook : Textbook or None
         Why the exponential mechanism of the textbook loses more.
-    list_epsilon, list_true : float
-        Where only a list is published: its ε, and the share of entries that show the treatment really given.
+    list_true : float
+        Where only a list is published at this ε: the share of entries that show the treatment really given; or NaN.
     at_limit : bool
         Whether B loses no more than the least that any private draw can lose.
     same : str
@@ -128,6 +138,8 @@ class DecisionDetails:
         Whether B gives everyone what A gives.
     groups_compared : bool
         Whether the study compares groups of patients.
+    idle : tuple of str
+        Sentences on what the study states without effect.
     assumed, numbers : int
         How many of the model's numbers are assumed, of how many.
     records : int
@@ -152,17 +164,15 @@ class DecisionDetails:
     unit: str
     unit_weight: float
     zones: pd.DataFrame
-    exchange: Exchange | None
+    exchange: Exchange
     acceptability: pd.DataFrame
     perfect_information: tuple[float, float]
     versions: int
-    better_in: int
     spread: float
     drawn: Mapping[str, int]
     wider: pd.DataFrame
     trace: pd.DataFrame
     textbook: Textbook | None
-    list_epsilon: float
     list_true: float
     at_limit: bool
     same: str
@@ -170,6 +180,7 @@ class DecisionDetails:
     judged_by: str
     same_as_a: bool
     groups_compared: bool
+    idle: tuple[str, ...]
     assumed: int
     numbers: int
     records: int
@@ -238,11 +249,6 @@ def _same_title(evidence: Evidence) -> str:
     return f"Best treatment by {by}"
 
 
-def hides_of(spent: float) -> str:
-    """What an option hides, by the exact privacy loss of its table."""
-    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent < math.inf else "nothing"
-
-
 def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
     """The comparison of everyone with letters: lettered options first, then all other policies ("beside")."""
     table = evidence.everyone.reset_index(drop=True).drop(columns=["group", "level", "share"])
@@ -265,8 +271,8 @@ def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFra
     made = pd.DataFrame(first).join(table.drop(columns=["policy", "epsilon", "value"]))
     bounds = made["policy"].isin([ACHIEVABLE, UNBEATABLE])
     made.loc[bounds, ["section", "hides"]] = ["limit", ""]
-    order = made["option"].replace("", "Z")
-    return made.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+    order = made["option"].replace("", "Z").sort_values(kind="stable").index
+    return made.loc[order].reset_index(drop=True)
 
 
 def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
@@ -303,16 +309,11 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
             for outcome, column, sign in measures:
                 mine, other = (float(evidence.rows[policy[letter], epsilon][column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = (
-                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
-                )
+                across = None
+                if evidence.versions is not None and epsilon == evidence.epsilon:
+                    across = evidence.versions.differences(policy[option], policy[than], column)
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
-
-
-def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
-    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
@@ -341,16 +342,9 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
         for epsilon in evidence.epsilons
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
-    fixed = {
-        "belief": belief["belief"],
-        "among": belief["among"],
-        "before": float(belief["before"]),
-    }
-    rows = [
-        {"epsilon": epsilon, "option": letter, **fixed, "low": spans[policy][0], "high": spans[policy][1]}
-        for (letter, epsilon), policy in jobs.items()
-    ]
-    return pd.DataFrame(rows)
+    before = belief["belief"], belief["among"], float(belief["before"])
+    rows = [(epsilon, letter, *before, *spans[policy]) for (letter, epsilon), policy in jobs.items()]
+    return pd.DataFrame(rows, columns=["epsilon", "option", "belief", "among", "before", "low", "high"])
 
 
 def harmed_table(evidence: Evidence) -> pd.DataFrame:
@@ -359,7 +353,7 @@ def harmed_table(evidence: Evidence) -> pd.DataFrame:
     Groups within groups, too: a subgroup that gains hides no other that loses. One that is harmed less than a group
     that it belongs to says nothing new.
     """
-    groups = evidence.harmed.groups
+    groups = evidence.harmed
     worse = groups[groups["value"] > LEAST_MOVED].sort_values("value", ascending=False, kind="stable")
     records = evidence.problem.records
     names = [
@@ -436,13 +430,11 @@ def _details(
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,
         perfect_information=(math.nan, math.nan) if versions is None else _perfect_information(evidence, letters),
         versions=0 if versions is None else exchanged.versions,
-        better_in=0 if versions is None else exchanged.better,
         spread=SPREAD if versions is not None and versions.drawn.get("default") else 0.0,
         drawn={} if versions is None else versions.drawn,
         wider=pd.DataFrame() if versions is None else wider_versions(versions, letters),
         trace=trace_table(evidence, epsilon, count),
         textbook=evidence.textbook,
-        list_epsilon=math.nan if copies is None else epsilon,
         list_true=math.nan if copies is None else float(copies["best_action_rate"]),
         at_limit=_at_limit(evidence, rows, epsilon),
         same=_same_for_all(evidence, letters[1].policy, epsilon),
@@ -450,6 +442,7 @@ def _details(
         judged_by="the weights of this study" if weights else "the given utilities",
         same_as_a=_given(evidence, letters[0].policy, epsilon) == _given(evidence, letters[1].policy, epsilon),
         groups_compared=bool(evidence.study is not None and evidence.study.by),
+        idle=evidence.idle,
         assumed=assumed,
         numbers=numbers,
         records=problem.n_records,
@@ -540,13 +533,11 @@ def named_changes(
     changes: list[tuple[Any, ...]] = [
         (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
         for option, than in pairs
-        for row in rows.to_dict("records")
-        if row["outcome"] in named
+        for row in rows_of(rows)
+        if row["outcome"] in named and row[f"{option} − {than}"] != 0
     ]
-    table = pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
-    table = table[table["value"] != 0]
-    worth = table["value"].abs() * table["outcome"].map(evidence.weights).fillna(1.0)
-    return table.assign(worth=worth).sort_values("worth", ascending=False, kind="stable").drop(columns="worth")
+    changes.sort(key=lambda change: -abs(change[-1]) * evidence.weights.get(change[2], 1.0))
+    return pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
 
 
 def printed_rows(
@@ -593,9 +584,9 @@ def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]],
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
     weights, lead = evidence.weights, evidence.labels.lead
-    of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
-    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(str(lead)) & of_pair["outcome"].map(weights).gt(0)]
-    return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
+    saved = changes[changes["option"].eq(pair[0]) & changes["than"].eq(pair[1]) & (changes["value"] < 0)]
+    units = [name for name in saved["outcome"] if name != lead and weights.get(name, 0.0) > 0]
+    return units[0] if units and lead is not None else None
 
 
 def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:

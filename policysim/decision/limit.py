@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import FloatArray
@@ -28,28 +25,6 @@ from policies.problem import DecisionProblem
 from policies.proof import LOST, MAX_ENTRIES, Certificate, float_below
 from policysim.decision.demands import HIGHEST, Curve, Demand, UnreachableError
 from policysim.study.sweep import evaluated_on
-
-
-@dataclass(frozen=True)
-class LeastPossible:
-    """What an outcome is at least under every epsilon-private policy, per patient.
-
-    Attributes
-    ----------
-    outcome : str
-        Its name.
-    most : float
-        What the demand allows.
-    alone : float
-        Under every policy; rounded down. NaN where no proof was accepted.
-    with_others : float
-        Under every policy that meets the rest of the demand; NaN also where none does.
-    """
-
-    outcome: str
-    most: float
-    alone: float
-    with_others: float
 
 
 class Limit:
@@ -142,7 +117,8 @@ class Limit:
             except InfeasibleError:
                 first, *others = others
             else:
-                return _used({first: 1.0, **multipliers}), self._most[first] - least
+                weights = {name: weight for name, weight in {first: 1.0, **multipliers}.items() if weight > 0}
+                return weights, self._most[first] - least
 
     def _least(
         self, name: str, others: tuple[str, ...], adjacency: Adjacency, epsilon: float
@@ -195,29 +171,10 @@ class Limit:
             **document(proof, self._problem),
         }
 
-    def least_possible(self, epsilon: float) -> list[LeastPossible]:
-        """What each limited outcome is at least, alone and where the rest of the demand is met."""
-        found = []
-        for name in (name for name in self._most if name != LOST):
-            others = tuple(other for other in self._most if other != name)
-            alone = self._at_least(name, {name: 1.0}, epsilon)
-            beside = [self._beside(name, others, way, epsilon) for way in self._ways(epsilon)] if others else [alone]
-            found.append(LeastPossible(name, self._most[name], alone, float(np.fmax.reduce(beside))))
-        return found
-
-    def _beside(self, name: str, others: tuple[str, ...], way: tuple[Adjacency, float], epsilon: float) -> float:
-        try:
-            multipliers, _ = self._least(name, others, *way)
-        except InfeasibleError:
-            return math.nan
-        return self._at_least(name, _used({name: 1.0, **multipliers}), epsilon)
-
-    def _at_least(self, name: str, weights: Mapping[str, float], epsilon: float) -> float:
-        """A proven bound on an outcome of weight 1, where the other limits are kept; NaN without proof."""
-        proof = self._accepted(weights, epsilon)
-        if proof is None:
-            return math.nan
-        return float_below(Fraction(self._most[name]) + Fraction(proof.bound) - self._allowed(weights))
+    def least_possible(self, epsilon: float) -> dict[str, float]:
+        """What each limited outcome is at least under every policy, per patient, rounded down; NaN without a proof."""
+        proofs = {name: self._accepted({name: 1.0}, epsilon) for name in self._most if name != LOST}
+        return {name: math.nan if proof is None else proof.bound for name, proof in proofs.items()}
 
     def _accepted(self, weights: Mapping[str, float], epsilon: float) -> Certificate | None:
         """The certificate of a weighted sum, if rational arithmetic accepts it."""
@@ -226,7 +183,3 @@ class Limit:
         except NotApplicableError:
             return None
         return proof if proof.holds(self._problem) else None
-
-
-def _used(weights: Mapping[str, float]) -> dict[str, float]:
-    return {name: weight for name, weight in weights.items() if weight > 0}

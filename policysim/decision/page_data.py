@@ -12,7 +12,7 @@ from policysim.decision.exchange import BEYOND, Exchange
 from policysim.decision.find import REST, DecisionDetails
 from policysim.decision.words import lettered_now, row_title, verdict_in_versions
 from policysim.numbers import plain, rounded
-from policysim.report.findings import UTILITY, Findings
+from policysim.report.findings import UTILITY, Findings, rows_of
 from policysim.study.labels import Labels
 from policysim.words import capital
 
@@ -43,8 +43,7 @@ def page_data(found: Mapping[float, Findings], labels: Labels) -> dict[str, Any]
 
 def _depends(details: DecisionDetails) -> bool:
     """Whether there are versions of the model, and the weight of the leading outcome matters in one."""
-    weighs = details.lead_weight > 0 and details.versions > 0
-    return bool(weighs and details.exchange is not None and details.exchange.lead.any())
+    return bool(details.lead_weight > 0 and details.versions > 0 and details.exchange.lead.any())
 
 
 def weighed(details: DecisionDetails, labels: Labels) -> dict[str, Any]:
@@ -57,7 +56,6 @@ def weighed(details: DecisionDetails, labels: Labels) -> dict[str, Any]:
         counts for, in words) and texts (the verdict).
     """
     exchange = details.exchange
-    assert exchange is not None
     size = details.unit_weight if details.unit else 1.0
     stated, one = details.lead_weight / size, labels.one_of_lead
     counts = counted_weights(exchange, stated, size)
@@ -110,17 +108,9 @@ def compared(findings: list[Findings]) -> dict[str, Any]:
 def _table(details: DecisionDetails, letters: list[str]) -> dict[str, Any]:
     kinds = {REST: "rest", UTILITY: "utility"}
     rows = []
-    for row in details.rows.to_dict("records"):
-        kind = kinds.get(str(row["outcome"]), "count")
-        weight = None if math.isnan(row["weight"]) else float(row["weight"])
-        values = [] if kind == "rest" else [float(row[letter]) for letter in letters]
-        rows.append(
-            [
-                row_title({str(key): value for key, value in row.items()}, details),
-                int(row["decimals"]),
-                weight,
-                kind,
-                values,
-            ]
-        )
+    for row in rows_of(details.rows):
+        kind = kinds.get(row["outcome"], "count")
+        weight = None if math.isnan(row["weight"]) else row["weight"]
+        values = [] if kind == "rest" else [row[letter] for letter in letters]
+        rows.append([row_title(row, details), int(row["decimals"]), weight, kind, values])
     return {"head": f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "rows": rows}

@@ -24,6 +24,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
+from policysim.decision.exchange import differences
 from policysim.progress import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
@@ -37,8 +38,6 @@ from policysim.words import FOR_ALL
 SPREAD = 0.3
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
-# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
-TIE, ROUNDING = 1e-9, 1e-12
 REDRAWS = 200
 WIDER_COLUMNS = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
@@ -232,11 +231,7 @@ class Redrawn:
         """
         if column not in self.options or not {option, than} <= set(self.options["option"]):
             return None
-        wide = self.options.pivot(index="draw", columns="option", values=column)
-        spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
-        difference = (wide[option] - wide[than]).to_numpy()
-        rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
-        return np.where(np.abs(difference) <= rounding, 0.0, difference)
+        return differences(self.options, option, than, column)[0]
 
 
 def redrawn(

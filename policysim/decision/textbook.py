@@ -30,12 +30,6 @@ class Textbook:
     ----------
     sensitivity : float
         Delta, in units of utility.
-    action : str
-        The action that attains it.
-    record, neighbour : str
-        The two neighbours who attain it, in words.
-    record_utility, neighbour_utility : float
-        What that action is worth for each; they differ by Delta.
     median_difference : float
         For half of the patients the best and the worst treatment differ by no more, in units of utility.
     beats_from : float
@@ -47,19 +41,9 @@ class Textbook:
     """
 
     sensitivity: float
-    action: str
-    record: str
-    neighbour: str
-    record_utility: float
-    neighbour_utility: float
     median_difference: float
     beats_from: float
     keeps_from: float
-
-    @property
-    def pair(self) -> str:
-        """The action and the two neighbours who attain Delta, in words."""
-        return f"{self.action} for [{self.record}] and for [{self.neighbour}]"
 
 
 def textbook(problem: DecisionProblem, value: float, comparison: pd.DataFrame, *, keep: float = KEEP) -> Textbook:
@@ -76,7 +60,7 @@ def textbook(problem: DecisionProblem, value: float, comparison: pd.DataFrame, *
     keep : float, optional
         The share of what the best for each gains.
     """
-    witness, gain = problem.sensitivity.witness, gain_of(problem)
+    gain = gain_of(problem)
     possible = gain.best - value
     curve = value_curve(problem, Exponential(), comparison)
     beats, keeps = math.inf, math.nan
@@ -84,17 +68,7 @@ def textbook(problem: DecisionProblem, value: float, comparison: pd.DataFrame, *
         beats = curve.least_reaching(value + max(NO_BENEFIT * possible, gain.rounding))
         # No more than the best for each is wanted, whatever rounding makes of the sum.
         keeps = curve.least_reaching(min(value + keep * possible, gain.best - gain.rounding))
-    return Textbook(
-        problem.sensitivity.value,
-        problem.actions[witness.action],
-        problem.records.describe(witness.record),
-        problem.records.describe(witness.neighbour),
-        float(problem.utilities[witness.record, witness.action]),
-        float(problem.utilities[witness.neighbour, witness.action]),
-        median_difference(problem),
-        beats,
-        keeps,
-    )
+    return Textbook(problem.sensitivity.value, median_difference(problem), beats, keeps)
 
 
 def median_difference(problem: DecisionProblem) -> float:

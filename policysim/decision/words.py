@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from policies.exponential import Exponential, ExponentialFitted
@@ -28,7 +28,7 @@ from policysim.numbers import (
     span,
     to_places,
 )
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, rows_of, verdict_of_versions
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.labels import Labels
 from policysim.utility import COSTS
@@ -41,8 +41,9 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
-# Beside more options than these a screen has no room for how they change over ε, and for the textbook's mechanism.
-MOST_WITH_TRACE = 4
+# A screen of 45 lines has room for three lines an option, the rows of numbers and those of the curve over ε up to so
+# many; else the curve stands behind, and the textbook's mechanism goes unexplained.
+MOST_WITH_TRACE = 20
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -59,16 +60,16 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
-    options, trace = _introduced(findings), tuple(_trace(findings))
-    crowded = len(options) > MOST_WITH_TRACE
+    options, numbers, trace = _introduced(findings), _numbers(findings), tuple(_trace(findings))
+    crowded = 3 * len(options) + len(numbers.rows) + sum(len(grid.rows) for grid in trace) > MOST_WITH_TRACE
     return Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
         options=options,
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *(() if crowded else trace)),
-        notes=tuple(_notes(findings)),
+        tables=(numbers, *(() if crowded else trace)),
+        notes=tuple(_notes(findings, crowded=crowded)),
         behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
         warnings=findings.warnings,
     )
@@ -84,17 +85,14 @@ def _about(labels: Labels) -> tuple[str, ...]:
 
 def lettered_now(findings: Findings) -> dict[str, dict[str, Any]]:
     """The options with letters at the epsilon of the words, by letter."""
-    table, epsilon = findings.options, findings.details.epsilon
-    rows: list[Any] = table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].to_dict("records")
-    return {row["option"]: row for row in rows}
+    return findings.lettered(findings.details.epsilon)
 
 
-def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> dict[str, Any]:
-    """The difference of two options at the epsilon of the words; by default in utility."""
+def _difference(findings: Findings, option: str, than: str) -> dict[str, Any]:
+    """The difference of two options in utility, at the epsilon of the words."""
     table = findings.differences
-    row = table["epsilon"].eq(findings.details.epsilon) & table["option"].eq(option) & table["than"].eq(than)
-    found: list[Any] = table[row & table["outcome"].eq(outcome)].to_dict("records")
-    return dict(found[0])
+    pair = table["option"].eq(option) & table["than"].eq(than) & table["outcome"].eq(UTILITY)
+    return rows_of(table[pair & table["epsilon"].eq(findings.details.epsilon)])[0]
 
 
 def _verdict(findings: Findings, option: str, than: str) -> str:
@@ -104,8 +102,7 @@ def _verdict(findings: Findings, option: str, than: str) -> str:
 
 def _printed(details: DecisionDetails) -> dict[str, dict[str, Any]]:
     """The rows of the printed table, by outcome."""
-    rows: list[Any] = details.rows.to_dict("records")
-    return {row["outcome"]: row for row in rows}
+    return {row["outcome"]: row for row in rows_of(details.rows)}
 
 
 def _introduced(findings: Findings) -> tuple[Option, ...]:
@@ -113,11 +110,12 @@ def _introduced(findings: Findings) -> tuple[Option, ...]:
     options = []
     for letter, row in lettered_now(findings).items():
         # A policy that claims no ε has its exact loss.
-        epsilon = row["guarantee"] if math.isfinite(row["guarantee"]) else row["epsilon_spent"]
+        claims = math.isfinite(row["guarantee"])
+        epsilon = plain(row["guarantee"]) if claims else rounded_up(row["epsilon_spent"], 3)
         hides = {
             "everything": "hides everything: the treatment says nothing about the secret",
             "nothing": "hides nothing",
-            "up to ε": f"drawn at random; hides the secret up to ε = {rounded_up(epsilon, 3)}",
+            "up to ε": f"drawn at random; hides the secret up to ε = {epsilon}",
         }[row["hides"]]
         hidden = "hides nothing" if row["hides"] == "nothing" else "it is the same for everyone, and hides everything"
         best = f"best under {findings.details.judged_by}; {hidden}"
@@ -171,7 +169,7 @@ def advice(findings: Findings, labels: Labels, seen: str) -> str:
 def _advice_by_weight(details: DecisionDetails, labels: Labels, title: str) -> str:
     """The same where it depends on what one of the leading outcome counts for."""
     sides = {WORSE: f"A ({title})", BETTER: "B (the best private draw)"}
-    sure = [zone for zone in details.zones.to_dict("records")[::-1] if zone["verdict"] in sides]
+    sure = [zone for zone in rows_of(details.zones)[::-1] if zone["verdict"] in sides]
     clauses = []
     for place, zone in enumerate(sure):
         low, high = float(zone["low"]), float(zone["high"])
@@ -253,7 +251,7 @@ def _worth(findings: Findings, labels: Labels) -> Line:
     stated = details.lead_weight / details.unit_weight
     rows = [
         (f"{rounded(stated)} (this study)", verdict),
-        *(_zone(zone, details) for zone in details.zones.to_dict("records")),
+        *(_zone(zone, details) for zone in rows_of(details.zones)),
     ]
     return Line("Is that worth it?", question, tuple(rows))
 
@@ -278,7 +276,7 @@ def verdict_in_versions(verdict: str, better: int, versions: int) -> str:
     }[verdict]
 
 
-def _zone(zone: Mapping[Hashable, Any], details: DecisionDetails) -> tuple[str, str]:
+def _zone(zone: Mapping[str, Any], details: DecisionDetails) -> tuple[str, str]:
     """One zone of the exchange: for which worth of one of the lead which verdict holds."""
     low, high = float(zone["low"]), float(zone["high"])
     where = f"up to {rounded(high)}" if low == 0 else f"{rounded(low)} to {rounded(high)}"
@@ -301,13 +299,13 @@ def _how_sure(details: DecisionDetails) -> str:
         ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
     wider = [
         f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
-        for row in details.wider.to_dict("records")
+        for row in rows_of(details.wider)
     ]
     beside = f" B is better {', '.join(wider)}." if wider else ""
     return f"{capital(in_a_row(ways, 'and'))}.{beside}"
 
 
-def _unsure(row: Mapping[Hashable, Any], details: DecisionDetails) -> str:
+def _unsure(row: Mapping[str, Any], details: DecisionDetails) -> str:
     """Whether so many versions no longer show that B is better."""
     better = float(row["better_in"]) / details.versions
     return " (below 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
@@ -324,7 +322,7 @@ def _harmed(findings: Findings, labels: Labels) -> str:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if table.empty:
         return f"{when}No group, of those that are compared, has {measure} by B than by A."
-    rows = table.to_dict("records")
+    rows = rows_of(table)
     first, hardest = rows[0], max(rows, key=lambda row: float(row["value"]))
     more, most = (about(row["value"] * details.patients) for row in (first, hardest))
     per = f"per {plain(details.patients)} of them"
@@ -337,8 +335,8 @@ def _harmed(findings: Findings, labels: Labels) -> str:
 def _beliefs(findings: Findings) -> dict[str, dict[str, Any]]:
     """The belief that B moves most, under each option, by letter; empty where hardly any moves."""
     table = findings.leaks
-    rows: list[Any] = table[table["epsilon"] == findings.details.epsilon].to_dict("records") if len(table) else []
-    return {row["option"]: row for row in rows}
+    now = table[table["epsilon"] == findings.details.epsilon] if len(table) else table
+    return {row["option"]: row for row in rows_of(now)}
 
 
 def _leaks(findings: Findings) -> str:
@@ -416,15 +414,14 @@ def _trace(findings: Findings) -> Iterator[Grid]:
     yield Grid((head, *map(plain, epsilons)), tuple(rows))
 
 
-def _notes(findings: Findings) -> Iterator[str]:
+def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
     """Why the textbook's mechanism does badly; and in a paragraph of its own the other observer, who sees a list."""
     details: DecisionDetails = findings.details
-    crowded = len(lettered_now(findings)) > MOST_WITH_TRACE
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
     other = (
         "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
-        f"(at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} stay true)."
+        f"(at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
     )
     published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
     again = "" if details.same else "A second treatment of a patient leaks again, up to ε."

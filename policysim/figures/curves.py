@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,17 +11,13 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from policies.arrays import FloatArray
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed, Greedy
-from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import Look, as_line, is_level, label
 from policysim.numbers import percent, plain, tick
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, in_a_row
 
-# Of the width of a panel together with its names, the names may take this much.
-NAMES_SHARE = 0.36
 # So many markers, about, has a line.
 MARKERS = 4
 # Two lines nearer than this, of the range of all, are one to the eye.
@@ -71,36 +66,6 @@ def sparse(points: int, place: int) -> tuple[int, int]:
     """Which of the points of a line have a marker, by its place: others than those of a line that lies beneath it."""
     every = max(1, points // MARKERS)
     return place % every, every
-
-
-def merged(ends: Sequence[LineEnd], *, log: bool = False) -> list[LineEnd]:
-    """Lines that are the same to the eye all along share a name: that of the first, and those that are like it."""
-    kept: list[LineEnd] = []
-    seen = [np.log(end.values) if log else np.array(end.values) for end in ends]
-    room = SAME_LINE * float(np.ptp(np.concatenate([*seen, [seen[0][0]]]))) if seen else 0.0
-    heights: list[FloatArray] = []
-    for end, height in zip(ends, seen, strict=True):
-        # A level line has one height.
-        same = (
-            place
-            for place, other in enumerate(heights)
-            if (len(other) == len(height) or 1 in (len(other), len(height))) and np.abs(height - other).max() <= room
-        )
-        place = next(same, None)
-        if place is None:
-            kept.append(end)
-            heights.append(height)
-            continue
-        other = kept[place]
-        kept[place] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
-    return kept
-
-
-def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, at_edge: bool = False) -> LineEnd:
-    """Where a line ends; of two with the same end, the one that is higher on average comes higher."""
-    x = np.nan if at_edge else float(xs.iloc[-1])
-    values = (float(ys.iloc[-1]),) if at_edge else tuple(ys.astype(float))
-    return LineEnd(name, x, float(ys.iloc[-1]), float(ys.mean()), drawn, values)
 
 
 def has_band(rows: pd.DataFrame, column: str) -> bool:
@@ -251,10 +216,6 @@ def undrawn(names: Sequence[str], drawn: Sequence[str], asked: Sequence[str] | N
     return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."
 
 
-# A change by less, of the range of all that is drawn, is none to the eye.
-FLAT = 0.002
-
-
 def lines_seen(
     rows: pd.DataFrame,
     column: str,
@@ -263,7 +224,7 @@ def lines_seen(
     epsilon: float,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Where each line of a panel begins, where it is at one epsilon, where it ends, and its top between if it has one.
+    """What each line of a panel shows at its ends, and at one epsilon between them; a level line has one number.
 
     Parameters
     ----------
@@ -274,44 +235,27 @@ def lines_seen(
     write : callable
         How a number is written, with its unit.
     epsilon : float
-        The place between the ends to describe: the nearest one of the rows.
+        The place between the ends to describe: the nearest one of the line.
     names : sequence of str, optional
         The policies that are drawn; all by default.
 
     Returns
     -------
     str
-        "optimal rises from 0 % at ε = 0.05 over 30 % at ε = 1 to 100 % at ε = 20; …".
+        "optimal has 0 % at ε = 0.05, 30 % at ε = 1 and 100 % at ε = 20; greedy has 100 %".
     """
-    some = rows[rows[column].notna()]
-    room = FLAT * float(some[column].max() - some[column].min()) if len(some) else 0.0
-    said = []
+    some, seen = rows[rows[column].notna()], []
     for name in names_of(some, "policy") if names is None else names:
-        line = some[some["policy"] == name].sort_values("epsilon")
-        points = [(float(x), float(y)) for x, y in zip(line["epsilon"], line[column], strict=True)]
+        line = some[some["policy"] == name].sort_values("epsilon").set_index("epsilon")[column]
+        if line.empty:
+            continue
         if is_level(name):
-            points = [(x, points[0][1]) for x, _ in points]
-        if points:
-            said.append(f"{name} {_of_line(points, write, epsilon, room)}")
-    return "; ".join(said)
-
-
-def _of_line(points: Sequence[tuple[float, float]], write: Callable[[float], str], epsilon: float, room: float) -> str:
-    (x0, first), (x1, last) = points[0], points[-1]
-    low, high = (which(points, key=lambda point: point[1]) for which in (min, max))
-    if high[1] - low[1] <= room:
-        return f"is at {write(first)} {'throughout' if len(points) > 1 else f'at ε = {plain(x0)}'}"
-    between = [
-        point for point in points[1:-1] if point[0] == min((x for x, _ in points), key=lambda x: abs(x - epsilon))
-    ]
-    through = "".join(f" over {write(y)} at ε = {plain(x)}" for x, y in between)
-    verb = "rises" if last > first + room else "falls" if last < first - room else "goes"
-    turn = ""
-    if high[1] > max(first, last) + room:
-        turn = f", with a top of {write(high[1])} at ε = {plain(high[0])}"
-    elif low[1] < min(first, last) - room:
-        turn = f", with a low of {write(low[1])} at ε = {plain(low[0])}"
-    return f"{verb} from {write(first)} at ε = {plain(x0)}{through} to {write(last)} at ε = {plain(x1)}{turn}"
+            seen.append(f"{name} has {write(float(line.iloc[0]))}")
+            continue
+        places = sorted({line.index[0], min(line.index, key=lambda place: abs(place - epsilon)), line.index[-1]})
+        texts = [f"{write(float(line[place]))} at ε = {plain(place)}" for place in places]
+        seen.append(f"{name} has {in_a_row(texts, 'and')}")
+    return "; ".join(seen)
 
 
 def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:

@@ -1,8 +1,7 @@
 """A figure written: as SVG, PNG or PDF, the same bytes for the same figure; and an SVG as a part of a page.
 
-On a page it leaves out what the page says itself, its colours follow the theme, and it has few letters: short numbers,
-and paths without points that lie between their neighbours. The artists of a policy stand in groups with the attribute
-data-policy; lines mark epsilon, which a script moves.
+On a page it leaves out what the page says itself, its colours follow the theme, and it has few letters. The artists of
+a policy stand in groups with the attribute data-policy; lines mark epsilon, which a script moves.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ from itertools import count
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.style import context
 
 from envs.toml_reader import one_line
-from policies.arrays import FloatArray
 from policysim.figures.lettering import no_glyph_warnings
 from policysim.figures.looks import FONTS, HEAD, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
 
@@ -135,10 +132,6 @@ _COLOUR = re.compile(r"#[0-9a-f]{6}")
 VARIABLES = {colour.lower(): f"var(--c-{name},{colour.lower()})" for colour, name in NAMED_COLOURS.items()}
 _POLICY = re.compile(POLICY_GID + r"\d+:(.*)", re.DOTALL)
 DECIMALS = 1
-# A point so near to the line between two others is on it.
-STRAIGHT = 0.2
-# Lines alone, with no curve.
-POLYLINE = r"[MLz\s\d.e-]+"
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
 _LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
 
@@ -175,7 +168,6 @@ def inline(
         dark the page's style lists. What belongs to one policy stands in `<g data-policy="NAME">`.
     """
     root = _parsed(svg)
-    _unclip(root)
     _name(root, prefix, _places(root) if markers else [])
     _shorten(root)
     styles = {} if styles is None else styles
@@ -209,40 +201,6 @@ def _parsed(svg: str) -> ElementTree.Element:
             if child.tag in ("metadata", "style", "title", "desc") or child.get("id") == HEAD:
                 parent.remove(child)
     return root
-
-
-def _unclip(root: ElementTree.Element) -> None:
-    """What lies within its panel need not be cut off there; what cuts off nothing is left out."""
-    boxes = {}
-    for clip in root.iter("clipPath"):
-        box = clip.find("rect")
-        if box is not None:
-            x, y, width, height = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
-            boxes[f"url(#{clip.get('id')})"] = np.array([[x, y], [x + width, y + height]])
-    for element in root.iter():
-        box_of = boxes.get(element.get("clip-path", ""))
-        if box_of is not None and _within(element, box_of):
-            del element.attrib["clip-path"]
-    used = {element.get("clip-path") for element in root.iter()}
-    for parent in list(root.iter()):
-        for clip in [child for child in parent if child.tag == "clipPath" and f"url(#{child.get('id')})" not in used]:
-            parent.remove(clip)
-
-
-def _within(element: ElementTree.Element, box: FloatArray) -> bool:
-    low, high = box[0] - STRAIGHT, box[1] + STRAIGHT
-    for part in element.iter():
-        if part.tag == "use":
-            points = np.array([[float(part.attrib["x"]), float(part.attrib["y"])]])
-        elif part.tag == "path" and re.fullmatch(POLYLINE, part.get("d", "")):
-            points = _points(part.attrib["d"])
-        elif part.tag in ("path", "text", "image"):
-            return False
-        else:
-            continue
-        if (points < low).any() or (points > high).any():
-            return False
-    return True
 
 
 def _places(root: ElementTree.Element) -> list[str]:
@@ -294,10 +252,7 @@ def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:
 
 
 def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
-    """Styles become classes; those that are new join the mapping from each rule to the name of its class.
-
-    What is drawn again and again has the look of what is drawn, and the markers of a line have that of their group.
-    """
+    """Styles become classes; those that are new join the mapping from each rule to the name of its class."""
     for element in root.iter():
         own = [f"{name}: {element.attrib.pop(name)}" for name in ("fill", "stroke") if name in element.attrib]
         style = "; ".join([*own, *filter(None, [element.attrib.pop("style", "")])])
@@ -308,16 +263,6 @@ def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> 
         )
         if rule:
             element.set("class", styles.setdefault(rule, f"{prefix}_{len(styles)}"))
-    drawn = {f"#{element.get('id')}": element.get("class") for element in root.iter("path") if "id" in element.attrib}
-    for element in root.iter("use"):
-        if drawn.get(element.get("href", "")) == element.get("class"):
-            element.attrib.pop("class", None)
-    for group in root.iter("g"):
-        looks = {child.get("class", "") for child in group}
-        if len(group) > 1 and len(looks) == 1 and "" not in looks and {child.tag for child in group} == {"use"}:
-            group.set("class", looks.pop())
-            for child in group:
-                child.attrib.pop("class", None)
 
 
 def _flatten(parent: ElementTree.Element) -> None:
@@ -340,52 +285,13 @@ def _shorten(root: ElementTree.Element) -> None:
             if name in element.attrib:
                 element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
         if "d" in element.attrib:
-            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", _straight(element.attrib["d"])).strip()
+            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", element.attrib["d"]).strip()
             # After the start of a line, a point needs no letter.
             element.set("d", _LINE.sub(lambda match: match[0].replace("L", " "), path))
         if re.fullmatch(r"rotate\(-?0 .*\)", element.get("transform", "")):
             del element.attrib["transform"]
         element.tail = None if not (element.tail or "").strip() else element.tail
         element.text = None if not (element.text or "").strip() else element.text
-
-
-def _points(path: str) -> FloatArray:
-    """The points of a path of lines alone, (n, 2)."""
-    found: FloatArray = np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", path), dtype=float).reshape(-1, 2)
-    return found
-
-
-def _straight(path: str) -> str:
-    """A polyline in few words: without the points that lie on the line between their neighbours."""
-    if not re.fullmatch(POLYLINE, path) or path.count("M") != 1:
-        return path
-    points = _points(path)
-    corners = [[_NUMBER.sub(_rounded, f"{value:.6f}") for value in point] for point in points[_corners(points)]]
-    (x, y), *rest = corners
-    parts, last = [f"M{x} {y}"], "L"
-    for to_x, to_y in rest:
-        # A level or an upright piece needs one number.
-        letter = "H" if to_y == y else "V" if to_x == x else "L"
-        number = to_x if letter == "H" else to_y if letter == "V" else f"{to_x} {to_y}"
-        parts.append((" " if letter == last else letter) + number)
-        x, y, last = to_x, to_y, letter
-    return "".join(parts) + ("z" if path.strip().endswith("z") else "")
-
-
-def _corners(points: FloatArray) -> list[int]:
-    """Which points of a polyline are kept (Douglas & Peucker 1973)."""
-    kept, left = [0], [len(points) - 1]
-    while left:
-        first, last = kept[-1], left[-1]
-        chord = points[last] - points[first]
-        between = points[first + 1 : last] - points[first]
-        length = float(np.hypot(*chord))
-        across = between @ np.array([-chord[1], chord[0]]) / length if length else np.hypot(*between.T)
-        if len(between) and np.abs(across).max() > STRAIGHT:
-            left.append(first + 1 + int(np.abs(across).argmax()))
-        else:
-            kept.append(left.pop())
-    return kept
 
 
 def _rounded(number: re.Match[str]) -> str:

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from envs.toml_reader import FINITE, is_number
+from envs.toml_reader import FINITE
 from policies.arrays import FloatArray, IntArray
 from policies.levels import MISSING, Levels, level_codes, level_key
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import ONE_VALUE, DataTable
+from policysim.files.data_table import ONE_VALUE, DataTable, numbers
 from policysim.files.probability_table import distributions
 from policysim.logs.log_source import NUMBER_WANTED
 
@@ -59,7 +59,7 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
         raise DataError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
     known = _declared(log[ACTION], actions)
     codes, names = level_codes(Levels(ACTION, known), log[ACTION]), tuple(map(str, known))
-    rewards, propensities = _numbers(log[REWARD]), _numbers(log[PROPENSITY])
+    rewards, propensities = numbers(log[REWARD]), numbers(log[PROPENSITY])
     outside = ~((propensities > 0) & (propensities <= 1))
     bad, table = BadRows(), DataTable("log", log)
     bad.add_values(table, codes < 0, ACTION, log[ACTION].array, f"must be one of {', '.join(names)}")
@@ -157,23 +157,6 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
         return sorted(column.dropna().unique())
     except TypeError:
         raise DataError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
-
-
-def _numbers(column: pd.Series) -> FloatArray:
-    """A column as float64, NaN where it is no number; times and complex numbers are none."""
-    if column.dtype.kind in "mM":
-        return np.full(len(column), np.nan)
-    if column.dtype.kind in "biuf":  # of half precision, too, which pd.to_numeric refuses
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
-    if plain.dtype == object:  # whole numbers may be too large for floats
-        plain = plain.where(
-            np.array([not isinstance(value, int) or is_number(value) for value in plain], dtype=np.bool_)
-        )
-    found = pd.to_numeric(plain, errors="coerce")
-    if found.dtype.kind == "c":
-        return np.full(len(column), np.nan)
-    return found.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 # More distinct words than this are names or identifiers, which no outcome model can use.

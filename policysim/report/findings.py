@@ -6,13 +6,17 @@ the interval of a trial, or by the stated numbers alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from policysim.numbers import NEGLIGIBLE
 from policysim.words import SURE, UNLIKELY
 
+# What an option hides.
+EVERYTHING, UP_TO, NOTHING = "everything", "up to ε", "nothing"
 BETTER, WORSE, EQUAL, NOT_SHOWN = "better", "worse", "equal", "not shown"
 # What a difference in utility is called among the outcomes.
 UTILITY = "utility"
@@ -60,6 +64,21 @@ class Findings:
             "leaks": self.leaks,
         }
         return {name: table for name, table in core.items() if not table.empty}
+
+    def lettered(self, epsilon: float) -> dict[str, dict[str, Any]]:
+        """The rows of the options with letters at an epsilon, by letter."""
+        now = self.options["section"].eq("option") & self.options["epsilon"].eq(epsilon)
+        return {row["option"]: row for row in rows_of(self.options[now])}
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def hides_of(spent: float) -> str:
+    """What an option hides whose exact privacy loss is `spent`."""
+    return EVERYTHING if spent < NEGLIGIBLE else UP_TO if spent < math.inf else NOTHING
 
 
 def verdict_of_versions(better: float, equal: float = 0.0) -> str:

@@ -99,7 +99,7 @@ class Manifest:
         for key, now in identity.items():
             then = self.document.get(key)
             if key != "study" and now != then:
-                what = ", ".join(now) if isinstance(now, dict) else key.removesuffix("_sha256")
+                what = f"the data ({', '.join(now)})" if isinstance(now, dict) else f"the {key.removesuffix('_sha256')}"
                 kind = ValueError if isinstance(now, dict) else InputFileError
                 raise kind(f"{self.path.as_posix()}: {what} changed since this report was made (another SHA-256)")
         return study

@@ -7,7 +7,7 @@ stand on the page (`policysim.report.page`).
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -29,14 +29,16 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A labelled line, and rows that go with it: each a text and its value.
-
-    `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
-    """
+    """A labelled line, and rows that go with it: each a text and its value."""
 
     label: str
     text: str
     rows: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def whole(self) -> str:
+        """The text and the rows in one."""
+        return " ".join([self.text, "; ".join(f"{first}: {second}" for first, second in self.rows)]).strip()
 
 
 class Grid(NamedTuple):
@@ -61,6 +63,11 @@ class Grid(NamedTuple):
     title: str = ""
     note: str = ""
     name: str = ""
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Iterable[str]], title: str = "", note: str = "", name: str = "") -> Grid:
+        """A table of columns by their titles; that of the rows first."""
+        return cls(tuple(columns), tuple(zip(*columns.values(), strict=True)), title, note, name)
 
 
 @dataclass(frozen=True, kw_only=True)

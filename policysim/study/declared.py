@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 # What an observer sees: each treatment that is given, or what is published of it.
 SEEN = ("treatment", "publication")
-# The options of a question that are the study's to begin with.
-OPTIONS = ("adjacency", "sensitive", "epsilons", "policies", "by", "seed")
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
 PREVALENCE = "prevalence"
 
@@ -157,7 +155,7 @@ class Study:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen to be hidden and compared, by `OPTIONS`, for a manifest."""
+        """What was chosen to be hidden and compared, for a manifest."""
         return {
             "adjacency": self.adjacency,
             "sensitive": list(self.sensitive),
@@ -208,10 +206,6 @@ class Study:
                 raise ValueError(f"seed must be a whole number >= 0, got {seed}")
             changed = replace(changed, seed=seed)
         return changed._with_adjacency(adjacency, sensitive)
-
-    def with_options(self: AnyStudy, options: Mapping[str, Any]) -> AnyStudy:
-        """The same study with those options of a question that are the study's."""
-        return self.with_choices(**{name: options[name] for name in OPTIONS if name in options})
 
     def _with_adjacency(self: AnyStudy, adjacency: str | None, sensitive: Sequence[str] | None) -> AnyStudy:
         changed = self

@@ -19,7 +19,6 @@ from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import float_below
-from policies.reference import BestFixed
 from policysim.numbers import NEGLIGIBLE
 from policysim.study.sweep import REFERENCES
 from policysim.words import ALL
@@ -92,44 +91,6 @@ def gain_of(problem: DecisionProblem) -> Gain:
         has_shares=exists and gain >= max(NEGLIGIBLE, LEAST_SHARE * (best - by_lot)),
         beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
     )
-
-
-def break_even(
-    at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, lead: str | None, assumed: float
-) -> pd.DataFrame:
-    """Where the value of the best private policy, and of one treatment for all, are the same as the lead weighs more.
-
-    Parameters
-    ----------
-    at_epsilon : DataFrame
-        The rows of everyone of a comparison at one epsilon, with best-fixed.
-    private : collection of str
-        The policies that spend epsilon.
-    gain : Gain
-        Of the problem.
-    lead : str or None
-        The outcome that leads.
-    assumed : float
-        The weight that it has.
-
-    Returns
-    -------
-    DataFrame
-        policy, weight, assumed: one row; none where no private policy is worth more than one treatment for all, or none
-        that is costs more of the lead.
-    """
-    rows = at_epsilon[at_epsilon["policy"].isin(list(private)) & (at_epsilon["value"] >= gain.beaten_from)]
-    fixed = at_epsilon[at_epsilon["policy"] == BestFixed.name]
-    found = pd.DataFrame(columns=["policy", "weight", "assumed"])
-    extra = f"extra_{lead}"
-    if rows.empty or fixed.empty or extra not in fixed or fixed[extra].isna().all():
-        return found
-    best = rows.iloc[int(rows["value"].argmax())]
-    more = float(best[extra] - fixed[extra].iloc[0])
-    if more > NEGLIGIBLE:
-        weight = assumed + float(best["value"] - fixed["value"].iloc[0]) / more
-        found.loc[0] = [best["policy"], weight, assumed]
-    return found
 
 
 def best_first(names: Iterable[str], values: Mapping[str, float]) -> list[str]:

@@ -14,7 +14,7 @@ from policies.problem import DecisionProblem
 from policies.records import Records
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 from policysim.study.sweep import happening_lead
-from policysim.words import ASSUMED_PUBLIC, level_name
+from policysim.words import level_name
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Labels:
         The question, in words.
     disclaimer : str
         What kind of model or data this is; empty where nobody has said anything.
-    hidden, hidden_from, public : str
-        What is hidden, from whom, and what is assumed to be public, in words.
+    hidden, hidden_from : str
+        What is hidden, and from whom, in words.
     hidden_features : tuple of str
         The features of which an observer may learn.
     actions : mapping of str to str
@@ -52,7 +52,6 @@ class Labels:
     disclaimer: str = ""
     hidden: str = "the patient's whole record"
     hidden_from: str = "anyone who sees the treatment"
-    public: str = ASSUMED_PUBLIC
     hidden_features: tuple[str, ...] = ()
     illness: tuple[str, ...] = ()
     lead: str | None = None
@@ -118,7 +117,6 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         disclaimer=about_model(study),
         hidden=hidden(study),
         hidden_from=study.hidden_from,
-        public=public_knowledge(study),
         hidden_features=tuple(study.sensitive or study.space.names),
         illness=study.illness,
         lead=plain.lead,
@@ -146,39 +144,28 @@ def about_model(study: Study) -> str:
     return f"A model, not medical advice: {assumed} of its {total} numbers are assumed."
 
 
-def public_knowledge(study: Study) -> str:
-    """What is assumed to be public."""
-    if isinstance(study, LoggedStudy):
-        return "the declared features and levels, the fitted scores, the shares of records and the choice of ε"
-    return ASSUMED_PUBLIC
-
-
-def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
-    """How many medical numbers each part of a scenario states, and their source, by the part in words.
+def medical_numbers(scenario: Scenario) -> list[tuple[int, str]]:
+    """How many medical numbers each rule, treatment and hazard of a scenario states, and their source.
 
     Shares of features and weights are not among them: who comes is a population's, and a weight is a choice.
     """
-    found: dict[str, tuple[int, str]] = {}
-    for number, rule in enumerate(scenario.rules, start=1):
-        found[f"rule {number} of the patients"] = len(rule.targets), rule.source
-    for name, treatment in scenario.treatments.items():
+    found = [(len(rule.targets), rule.source) for rule in scenario.rules]
+    for treatment in scenario.treatments.values():
         count = sum(len(getattr(treatment, part)) for part in (*EFFECTS, HAZARD_RATIO)) + bool(treatment.cost)
-        found[f"treatment {name}"] = count, treatment.source or scenario.source
-        for number, of_treatment in enumerate(treatment.rules, start=1):
-            found[f"rule {number} of treatment {name}"] = len(of_treatment.changes), of_treatment.source
-    found["natural clearing"] = len(scenario.natural_clearing), scenario.source
-    found["onset"] = len(scenario.onset), scenario.source
-    for name, model in scenario.hazards.items():
+        found.append((count, treatment.source or scenario.source))
+        found += [(len(rule.changes), rule.source) for rule in treatment.rules]
+    found.append((len(scenario.natural_clearing) + len(scenario.onset), scenario.source))
+    for model in scenario.hazards.values():
         count = 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
         # The baseline of death is a reference, and only counts beside other numbers.
         count = 0 if isinstance(model, DeathModel) and count == 1 else count
-        found[scenario.outcome_title(name)] = count, model.source or scenario.source
-    return {part: (count, source) for part, (count, source) in found.items() if count}
+        found.append((count, model.source or scenario.source))
+    return found
 
 
 def counted_illustrative(study: Study | None) -> tuple[int, int]:
     """How many of a scenario's medical numbers are illustrative, and how many there are; 0 of what is no scenario."""
-    parts = numbers_by_part(study.scenario).values() if isinstance(study, ScenarioStudy) else ()
+    parts = medical_numbers(study.scenario) if isinstance(study, ScenarioStudy) else []
     return sum(number for number, source in parts if source == ILLUSTRATIVE), sum(number for number, _ in parts)
 
 

@@ -36,7 +36,6 @@ TEXTS = [
     ("percent_down", (-0.101,), "−11" + PERCENT),
     ("enough", (1.2341, 4), 1.235),
     ("not_above", (1.2349, 4), 1.234),
-    ("above", (1.239, 2), "> 1.2"),
     ("right", (0.5,), "50.0"),
     ("kept", (0.996,), "99.6" + PERCENT),
     ("kept", (1 - 1e-13,), "100" + PERCENT),
@@ -62,8 +61,6 @@ TEXTS = [
     ("with_interval", (0.0, 0.0, 0.0), "exactly 0"),
     ("with_interval", (0.0, 0.0, 0.3), "0 (95\u00a0% interval 0.00 to 0.30)"),
     ("several", (1200, "row"), "1,200 rows"),
-    ("table_text", ("span 0", NAN, 0.041, 0.232), "4 to 23"),
-    ("table_text", ("change 1000 0", 0.0123, NAN, NAN), "+12"),
 ]
 
 
@@ -129,11 +126,6 @@ def test_events_are_counted_among_the_power_of_ten_that_shows_two_digits():
     # Of no rates that are numbers, and of the smallest that are more than rounding.
     assert formats.population([INF, 0.0]) == 100_000
     assert formats.population([1e-9]) == 10_000_000
-
-
-def test_an_unknown_format_of_a_table_is_refused():
-    with pytest.raises(ValueError, match="unknown format 'no 1' of a table"):
-        formats.table_text("no 1", 1.0, NAN, NAN)
 
 
 def test_bounds_in_files_claim_less_and_all_else_is_nearest():

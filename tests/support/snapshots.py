@@ -6,6 +6,8 @@ are checked (`.ci/run`) it refuses, so that nothing is checked against itself.
 
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -15,6 +17,8 @@ import numpy as np
 import policysim as ps
 from envs import record_space
 from policysim.decision import redraws
+from policysim.decision.choose import Wish
+from policysim.decision.choose_report import report as choose_report
 from policysim.report.report import Report
 from policysim.trials import trial_columns
 
@@ -43,23 +47,32 @@ def own_problem() -> ps.DecisionProblem:
 
 # Those that a screen shows: at others nothing is computed, to save time.
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
-# A screen's name: what is asked. That of covid, which takes longest, is README's first text: see .ci/run.
-SCREENS = {
-    "ward": "examples/ward/study.toml",
-    "stroke": "stroke",
-    "warfarin": "warfarin",
-    "own-problem": own_problem,
-    "actg175": "reports/actg175/study.toml",
+WARD = str(ROOT / "examples" / "ward" / "study.toml")
+
+
+def ward(**changes) -> Report:
+    """The example of a ward, with other choices."""
+    return ps.report(replace(ps.load_study(WARD), epsilons=EPSILONS, **changes))
+
+
+# A screen's name, and its report. That of covid, which takes longest, is README's first text: see .ci/run.
+SCREENS: dict[str, Callable[[], Report]] = {
+    "ward": ward,
+    "published": lambda: ward(seen="publication"),
+    "one-feature": lambda: ward(adjacency="one-feature"),
+    "warfarin": lambda: ps.report("warfarin", epsilons=EPSILONS),
+    "named": lambda: ps.report("warfarin", epsilons=EPSILONS, policies=["optimal", "permute-and-flip"]),
+    "own-problem": lambda: ps.report(own_problem(), epsilons=EPSILONS),
+    "choose": lambda: choose_report(ps.load_study(WARD), Wish(keep=0.8, max_guess=0.97)),
+    "actg175": lambda: ps.report(ROOT / "reports" / "actg175" / "study.toml", epsilons=EPSILONS),
 }
 
 
 @cache
 def report_of(name: str) -> Report:
     """The report that is printed, computed once in a process; of a trial with one split, to save time."""
-    asked = SCREENS[name]
-    of = asked() if callable(asked) else ROOT / asked if "/" in asked else asked
     with mock.patch.object(trial_columns, "REPEATS", 1), mock.patch.object(redraws, "REDRAWS", 200):
-        return ps.report(of, epsilons=EPSILONS)
+        return SCREENS[name]()
 
 
 def texts(name: str) -> dict[str, str]:

@@ -67,12 +67,6 @@ def test_a_list_by_commas_is_the_same_as_repeating():
     assert short["policy"] == ["uniform", "exponential"]
 
 
-def test_powers_of_ten_are_whole_numbers(run, study):
-    plain, short = (run("simulate", study, "--patients", number) for number in ("2000", "2e3"))
-    assert plain == short
-    assert plain[0] == 0
-
-
 def test_a_simulated_log_knows_its_study(run, study, tmp_path):
     log = tmp_path / "logs" / "log.csv"
     assert run("simulate", study, "--patients", "2e3", "--log", log)[0] == 0

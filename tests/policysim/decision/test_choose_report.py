@@ -204,7 +204,9 @@ def test_each_printed_number_is_one_of_the_findings(ward, wish):
     details = found.findings.details
     scaled = np.outer([1, 100, LEAD_PER], details.demands["value"]).ravel()
     bounds = {plain(abs(side(value, VALUE_DIGITS))) for value in scaled for side in (enough, not_above)}
-    bounds |= {rounded_down(each.alone, MOST_DIGITS) for each in details.least_possible} | {plain(100 * SCANNED - 100)}
+    bounds |= {rounded_down(each, MOST_DIGITS) for each in details.least_possible.values()} | {
+        plain(100 * SCANNED - 100)
+    }
     unknown = {
         number for number, _ in unknown_numbers(found.screen, found.findings, labels_of(ward.study, ward.problem))
     }
@@ -279,7 +281,7 @@ def test_the_page_has_the_choice_and_then_the_comparison_at_the_chosen_epsilon(t
     assert {"options.csv", "choice-options.csv"} <= set(files)
     assert json.loads(files["manifest.json"])["answer"] == [f"{line.label}: {line.text}" for line in alone.screen.lines]
     page = files["report.html"].decode()
-    choice, compared = page.split('id="compared"')
+    choice, compared = page.split('id="all-options"')
     assert f"Choose B at ε = {epsilon}" in html.unescape(choice)
     assert f"<dd>ε = {epsilon}" in compared
     # The slider changes the comparison alone: the choice stays.
@@ -288,7 +290,7 @@ def test_the_page_has_the_choice_and_then_the_comparison_at_the_chosen_epsilon(t
     assert len(set(moving["answers"])) == len(moving["epsilons"]) and "Choose B" not in "".join(moving["answers"])
     assert breaks(page) == []
     document = both.document()
-    assert document["details"]["chosen"] == "B" and document["details"]["rows"][0]["policy"] == "randomized-response"
+    assert document["details"]["chosen"] == "B" and document["rows"][0]["policy"] == "randomized-response"
 
 
 def test_the_command_prints_writes_and_says_what_it_found(capsys, tmp_path):
@@ -298,8 +300,8 @@ def test_the_command_prints_writes_and_says_what_it_found(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert printed.endswith(f"Report: {(tmp_path / 'out').as_posix()}/report.html\n")
     assert main([*options, "--json"]) == 0
-    details = json.loads(capsys.readouterr().out)["details"]
-    row = details["rows"][0]
+    document = json.loads(capsys.readouterr().out)
+    details, row = document["details"], document["rows"][0]
     assert (details["chosen"], details["possible"]) == ("B", True)
     assert f"Choose B at ε = {row['epsilon']}" in printed
     cells = next(line.split() for line in printed.splitlines() if line.startswith("B  randomized-response"))

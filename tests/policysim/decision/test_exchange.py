@@ -42,7 +42,6 @@ def test_zones_and_shares_are_those_of_counting_at_each_weight(case, weight):
         return np.mean(beyond > 1e-6), np.mean(beyond < -1e-6)
 
     assert (found.versions, found.better / found.versions) == (len(rest), counted(weight)[0])
-    assert found.equal == np.sum(np.abs(rest - weight * lead) < 1e-6)
     # All thresholds are quotients of numbers up to 3: between them, and beyond the last.
     for at in (0.07, 0.2, 0.4, 0.6, 0.8, 1.2, 1.7, 2.2, 2.7, 3.5, 1e3):
         better, worse = counted(at)
@@ -53,13 +52,6 @@ def test_zones_and_shares_are_those_of_counting_at_each_weight(case, weight):
     assert zones["low"].tolist() == [0.0, *zones["high"].tolist()[:-1]]
     assert zones["high"].iloc[-1] == math.inf
     assert (zones["verdict"].to_numpy()[1:] != zones["verdict"].to_numpy()[:-1]).all()
-    for end, start, verdict in (
-        (found.better_to, found.better_from, "better"),
-        (found.worse_to, found.worse_from, "worse"),
-    ):
-        first, last = zones.iloc[0], zones.iloc[-1]
-        assert np.isnan(end) if first["verdict"] != verdict else end == first["high"]
-        assert np.isnan(start) if last["verdict"] != verdict else start == last["low"]
 
 
 @settings(max_examples=50, deadline=None)
@@ -78,9 +70,8 @@ def test_the_curve_has_the_shares_at_its_weights_and_shows_the_stated_one_and_al
 @given(case=versions_of_two())
 def test_the_other_way_round_better_is_worse(case):
     there, back = (exchange(case[0], *pair, lead="death", weight=1.0) for pair in (("B", "A"), ("A", "B")))
-    assert (there.better, there.equal) == (back.versions - back.better - back.equal, back.equal)
-    for one, other in (("better_to", "worse_to"), ("better_from", "worse_from")):
-        assert getattr(there, one) == pytest.approx(getattr(back, other), nan_ok=True)
+    swapped = {"better": "worse", "worse": "better"}
+    assert there.zones.equals(back.zones.replace({"verdict": swapped}))
 
 
 def one_version(rest, lead, weight=1.0, n=1, **columns):
@@ -92,24 +83,24 @@ def one_version(rest, lead, weight=1.0, n=1, **columns):
 
 
 @pytest.mark.parametrize(
-    ("rest", "lead", "ends"),
+    ("rest", "lead", "zones"),
     [
-        # better_to, worse_from, better_from, worse_to
-        (2.0, 0.01, (200.0, 200.0, math.nan, math.nan)),  # costs lead, gains else
-        (-2.0, -0.01, (math.nan, math.nan, 200.0, 200.0)),  # saves lead, costs else
-        (2.0, -0.01, (math.inf, math.nan, 0.0, math.nan)),  # better in both
-        (-2.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # worse in both
-        (2.0, 0.0, (math.inf, math.nan, 0.0, math.nan)),  # the lead does not decide
-        (2.0, 1e-14, (math.inf, math.nan, 0.0, math.nan)),  # nor does its rounding
-        (0.0, 0.0, (math.nan, math.nan, math.nan, math.nan)),  # equal
-        (0.0, 0.01, (math.nan, 0.0, math.nan, math.inf)),  # nothing but lead
+        (2.0, 0.01, {"better": 200.0, "worse": math.inf}),  # costs lead, gains else
+        (-2.0, -0.01, {"worse": 200.0, "better": math.inf}),  # saves lead, costs else
+        (2.0, -0.01, {"better": math.inf}),  # better in both
+        (-2.0, 0.01, {"worse": math.inf}),  # worse in both
+        (2.0, 0.0, {"better": math.inf}),  # the lead does not decide
+        (2.0, 1e-14, {"better": math.inf}),  # nor does its rounding
+        (0.0, 0.0, {"equal": math.inf}),
+        (0.0, 0.01, {"worse": math.inf}),  # nothing but lead
     ],
 )
 @pytest.mark.parametrize("n", [1, 7])
-def test_a_single_threshold_as_stated(rest, lead, ends, n):
+def test_a_single_threshold_as_stated(rest, lead, zones, n):
     found = exchange(one_version(rest, lead, 3.0, n), "B", "A", lead="death", weight=3.0)
-    assert (found.better_to, found.worse_from, found.better_from, found.worse_to) == pytest.approx(ends, nan_ok=True)
-    assert found.verdict == ("equal" if rest - 3 * lead == 0 else "better" if rest > 3 * lead else "worse")
+    assert found.zones["verdict"].tolist() == list(zones)
+    assert found.zones["high"].tolist() == pytest.approx(list(zones.values()))
+    assert found.verdict_at(3.0) == ("equal" if rest - 3 * lead == 0 else "better" if rest > 3 * lead else "worse")
 
 
 def test_versions_of_both_signs_may_have_no_weight_at_which_one_is_better():
@@ -117,12 +108,11 @@ def test_versions_of_both_signs_may_have_no_weight_at_which_one_is_better():
     table = pd.concat([one_version(1.0, 0.1), one_version(-1.0, -0.1).assign(draw=1)])
     found = exchange(table, "B", "A", lead="death", weight=1.0)
     assert found.zones["verdict"].tolist() == ["not shown"]
-    assert np.isnan([found.better_to, found.better_from, found.worse_to, found.worse_from]).all()
 
 
 def test_without_a_lead_the_weight_does_not_matter():
     found = exchange(one_version(1.0, 0.1), "B", "A", lead=None, weight=7.0)
-    assert (found.better, found.better_share(0), found.better_share(1e9), found.better_to) == (1, 1, 1, math.inf)
+    assert (found.better, found.better_share(0), found.better_share(1e9)) == (1, 1, 1)
     assert np.isnan(found.stated)
     assert found.acceptability["better"].eq(1).all()
 
@@ -132,7 +122,8 @@ def test_the_share_turns_where_the_21st_of_200_versions_does():
     turns = np.sort(rng.uniform(50, 300, 200))
     tables = [one_version(0.01 * turn, 0.01, 100.0).assign(draw=draw) for draw, turn in enumerate(turns)]
     found = exchange(pd.concat(tables), "B", "A", lead="death", weight=100.0)
-    assert (found.better_to, found.worse_from) == pytest.approx((turns[20], turns[179]))
+    assert found.zones["verdict"].tolist() == ["better", "not shown", "worse"]
+    assert found.zones["high"].tolist() == pytest.approx([turns[20], turns[179], math.inf])
     assert found.better == np.sum(turns > 100)
 
 
@@ -145,7 +136,7 @@ def test_as_stated_is_the_comparison_at_one_epsilon():
     found = exchange(as_one_version(comparison, 1.0), "greedy", "best-fixed", lead="death", weight=10.0)
     assert found.lead == pytest.approx([-0.03])
     assert found.rest == pytest.approx([0.0], abs=1e-15)
-    assert (found.versions, found.verdict) == (1, "better")
+    assert (found.versions, found.verdict_at(10.0)) == (1, "better")
 
 
 @settings(deadline=None)

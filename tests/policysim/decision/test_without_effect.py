@@ -6,7 +6,7 @@ import pytest
 
 import policysim as ps
 from policysim.decision.scenario_outcomes import without_effect
-from policysim.study.labels import counted_illustrative, numbers_by_part
+from policysim.study.labels import counted_illustrative
 from policysim.study.study_reader import load_study
 
 SCENARIO = """
@@ -103,15 +103,15 @@ def test_a_cancelled_relative_risk_changes_no_utility(tmp_path):
     assert ps.build_problem(risky).utilities == pytest.approx(ps.build_problem(plain).utilities, rel=1e-12)
 
 
-def test_illustrative_numbers_are_counted_by_part():
+def test_illustrative_numbers_are_counted():
     study = load_study("covid")
     covid = study.scenario
-    parts = numbers_by_part(covid)
-    effects = sum(len(t.clears) + len(t.side_effects) + bool(t.cost) for t in covid.treatments.values())
-    assert sum(count for part, (count, _) in parts.items() if part.startswith("treatment ")) == effects
-    assert all(source == "illustrative" for part, (_, source) in parts.items() if not part.startswith("rule "))
-    count = effects + len(covid.natural_clearing) + len(covid.onset) + parts["death"][0]
-    assert counted_illustrative(study) == (count, sum(count for count, _ in parts.values()))
+    count = sum(len(t.clears) + len(t.side_effects) + bool(t.cost) for t in covid.treatments.values())
+    count += len(covid.natural_clearing) + len(covid.onset)
+    death = covid.hazards["death"]
+    count += 1 + len(death.hazard) + sum(map(len, death.relative_risk.values()))
+    rules = sum(len(rule.targets) for rule in covid.rules)
+    assert counted_illustrative(study) == (count, count + rules)
 
 
 def test_with_a_source_for_every_number_none_is_illustrative(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 from policysim import figures
 from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS, POLICY_LOOKS
-from policysim.figures.patients import ARM_LOOKS
 from policysim.figures.writing import inline
 from policysim.report.page import TEMPLATES
 
@@ -49,7 +48,7 @@ def test_each_colour_of_figures_is_listed_once_with_a_light_and_a_dark_value():
     assert {name: light[name] for name in NAMED_COLOURS.values()} == {
         name: code.lower() for code, name in NAMED_COLOURS.items()
     }
-    used = {*COLOURS, *(look.colour for look in LEVELS), *(colour for colour, *_ in ARM_LOOKS)}
+    used = {*COLOURS, *(look.colour for look in LEVELS)}
     used |= {look.colour for look in POLICY_LOOKS.values()}
     assert used <= set(NAMED_COLOURS)
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,38 +20,18 @@ def drawn(curve):
     return figure, figures.to_svg(figure)
 
 
-def corners(path):
-    """The corners of a path of lines, in which H and V move along one axis."""
-    found = []
-    for letter, numbers in re.findall(r"([MLHV])([^A-Za-z]*)", path):
-        values = [float(number) for number in re.findall(r"-?[\d.]+", numbers)]
-        if letter in "HV":
-            found += [(value, found[-1][1]) if letter == "H" else (found[-1][0], value) for value in values]
-        else:
-            found += list(zip(values[::2], values[1::2], strict=True))
-    return np.array(found)
+def lines(svg):
+    """The open paths of at least three corners."""
+    paths = re.findall(r'<path d="(M[^"zC]*)"', svg)
+    found = [np.array(re.findall(r"-?[\d.]+", path), dtype=float).reshape(-1, 2) for path in paths]
+    return [line for line in found if len(line) > 2]
 
 
-def distance(point, line):
-    """From a point to a line of at least two corners."""
-    pieces = [(one, two - one) for one, two in pairwise(line)]
-    shares = [np.clip((point - one) @ along / max(along @ along, 1e-12), 0, 1) for one, along in pieces]
-    return min(np.linalg.norm(point - one - t * along) for (one, along), t in zip(pieces, shares, strict=True))
-
-
-def lines(svg, least):
-    """The open paths of at least so many corners."""
-    found = [corners(d) for d in re.findall(r'<path d="(M[^"zC]*)"', svg)]
-    return [line for line in found if len(line) >= least]
-
-
-def test_every_line_is_where_it_was_to_three_tenths_of_a_point(drawn):
-    before, after = lines(drawn[1], 3), lines(inline(drawn[1], "f0"), 2)
+def test_every_line_is_where_it_was_to_a_tenth_of_a_point(drawn):
+    before, after = lines(drawn[1]), lines(inline(drawn[1], "f0"))
     assert len(before) > 10
-    for old in before:
-        # Points that lie on a line between others are left out, never its ends.
-        ends = [new for new in after if np.abs(new[[0, -1]] - old[[0, -1]]).max() < 0.06]
-        assert min(max(distance(point, new) for point in old) for new in ends) < 0.3
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(new, old, atol=0.051)
 
 
 def test_it_is_less_than_half_the_size_and_keeps_its_words(drawn):
@@ -75,10 +54,6 @@ def test_names_of_figures_never_meet(drawn):
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', page))
     assert referred <= set(re.findall(r'\bid="([^"]+)"', page))
     assert set(re.findall(r'class="([^"]+)"', page)) == {*one.values(), *other.values()}
-
-
-def test_nothing_outside_is_named(drawn):
-    assert "http" not in inline(drawn[1], "f0")
 
 
 def test_markers_stand_at_the_ticks_of_their_epsilon(drawn):
@@ -109,10 +84,3 @@ def test_an_epsilon_without_a_place_on_the_axis_has_no_marker():
     assert [math.isnan(place) for place in marker.places] == [True, False, True]
     markup = inline(svg, "f0", markers=[marker], position=0)
     assert re.search(r'data-x="- [\d.]+ -" x1="-9" x2="-9"', markup)
-
-
-def test_a_linear_axis_is_no_axis_of_epsilon():
-    figure = Figure()
-    figure.subplots().plot([1, 2], [0, 1])
-    figures.to_svg(figure)
-    assert epsilon_markers(figure, [1.0]) == []

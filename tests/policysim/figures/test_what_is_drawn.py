@@ -84,12 +84,6 @@ def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logg
     assert BAND in axes.get_xlabel().replace("\n", " ")
 
 
-def test_a_loss_has_a_band_where_the_table_has_one(comparison):
-    plain = comparison.drop(columns="expected_death")
-    banded = plain.assign(loss_low=plain["loss"] - 0.1, loss_high=plain["loss"] + 0.1)
-    assert len(figures.frontier(banded).axes[0].collections) > len(figures.frontier(plain).axes[0].collections)
-
-
 def region_of(axes):
     (region,) = axes.collections
     return region.get_paths()[0]
@@ -133,14 +127,6 @@ def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comp
     assert "optimal (the best found)" in lines_of(axes)
 
 
-def test_a_proof_that_is_looser_than_the_optimum_shades_less(comparison):
-    table = comparison.assign(least_loss=comparison["least_loss"] / 2)
-    axes = figures.frontier(table).axes[0]
-    assert region_of(axes).vertices[:, 1].max() == table["least_loss"].max() > 0
-    assert SHADED in axes.get_xlabel().replace("\n", " ")
-    assert "optimal (the best found)" in lines_of(axes)
-
-
 def test_probabilities_are_those_of_the_table_a_panel_for_each_patient(choices):
     figure = figures.action_probabilities(choices)
     patients = list(dict.fromkeys(choices["patient"]))
@@ -150,12 +136,6 @@ def test_probabilities_are_those_of_the_table_a_panel_for_each_patient(choices):
             rows = choices[(choices["patient"] == patient) & (choices["action"] == action)]
             assert list(line.get_ydata()) == list(rows["probability"])
     assert "exponential" in figure.get_suptitle()
-
-
-def test_several_policies_in_one_figure_of_probabilities_are_refused(choices):
-    both = pd.concat([choices, choices.assign(policy="optimal")])
-    with pytest.raises(ValueError, match="draws one policy, its table has 2: exponential, optimal"):
-        figures.action_probabilities(both)
 
 
 def words_of(texts):
@@ -173,14 +153,6 @@ def test_dots_of_groups_are_the_losses_of_the_table_a_panel_for_each_policy(at_o
         named = {level_name(group, level): loss for group, level, loss in of[["group", "level", "loss"]].to_numpy()}
         assert all(x == named[rows[round(y)].split(" (")[0]] for x, y in dots.get_xydata())
         assert len(dots.get_xdata()) == len(rows) == len(of)
-
-
-def test_groups_are_in_the_order_of_what_they_lose(at_one):
-    spending = at_one[at_one["policy"].isin(["exponential", "randomized-response"])]
-    grouped = spending[spending["group"] != "all"]
-    mean = grouped.groupby(["group", "level"])["loss"].mean().sort_values(ascending=False)
-    labels = words_of(figures.loss_by_group(spending).axes[0].get_yticklabels())
-    assert [label.split(" (")[0] for label in labels] == [level_name(*key) for key in mean.index]
 
 
 def test_the_group_that_loses_most_has_a_large_dot_and_everyone_a_line(at_one):
@@ -309,16 +281,6 @@ def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
     assert len(figures.value_over_days(course[course["horizon"] == 14]).axes) == 1
 
 
-@pytest.mark.parametrize("name", ["optimal-daily", "optimal"])
-def test_the_optimum_of_each_day_is_drawn_as_the_optimum_under_its_own_name(course, name):
-    table = course.replace({"policy": {"optimal": name}})
-    line = lines_of(figures.value_over_days(table).axes[0])["optimal-daily"]
-    assert (line.get_color(), line.get_marker()) == (
-        looks(["optimal"])["optimal"].colour,
-        looks(["optimal"])["optimal"].marker,
-    )
-
-
 def test_every_policy_and_every_action_has_its_own_colour_and_its_own_marker():
     found = looks([*CATALOGUE.built_in, UNBEATABLE])
     for part in ("color", "marker"):
@@ -339,18 +301,6 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     drawn = lines_of(axes)
     assert drawn["optimal (the limit)"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
     assert min(drawn["exponential"].get_ydata()) > 0.1
-
-
-@pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])
-def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
-    table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
-    (line,) = (lines_of(axes)["exponential"] for axes in figures.frontier(table).axes[:1])
-    assert list(line.get_xdata()) == [epsilons[-1]]
-
-
-def test_a_table_without_a_curve_is_refused_in_words(comparison):
-    with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
-        figures.frontier(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
 
 
 def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(logged):

@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from svg_boxes import overlap, text_boxes
 
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, telling
 from policysim.figures.looks import COLOURS, ORDER, POLICY_LOOKS, as_dot, as_line, is_level, label, looks
-from policysim.words import ACHIEVABLE, UNBEATABLE
 
 BUILT_IN = list(CATALOGUE.built_in)
 OWN = [f"own-{letter}" for letter in "abcdef"]
@@ -46,11 +44,6 @@ def test_first_what_frames_the_others_then_the_best_at_the_study_s_epsilon_then_
     # Where there is room, references that were asked for are drawn, too; of as much worth, the first of the table.
     assert "uniform" in telling(table[table["policy"].isin(["uniform", "greedy", "own-a"])])
     assert telling(table.assign(value=0.0))[:3] == ["own-a", "own-b", "own-c"]
-
-
-def test_the_bounds_of_the_limit_take_its_place():
-    values = dict.fromkeys((*OWN, ACHIEVABLE, UNBEATABLE, "best-fixed", "greedy"), (0, 0, 0))
-    assert telling(made(values)) == ["own-a", "own-b", "own-c", ACHIEVABLE, UNBEATABLE, "best-fixed", "greedy"]
 
 
 def test_losses_rank_from_below_and_everyone_decides():
@@ -88,16 +81,6 @@ def test_no_panel_has_more_than_seven_named_curves_and_each_says_what_it_leaves_
     assert "rawn" not in figures.frontier(few).axes[0].get_xlabel()
 
 
-def test_all_on_request_still_have_room_for_their_names(comparison):
-    names = list(dict.fromkeys(comparison["policy"]))
-    figure = figures.frontier(comparison, policies=names, size="column")
-    # What was asked for is all that is drawn, without remarks.
-    assert "rawn" not in figure.axes[0].get_xlabel()
-    assert len(named(figure.axes[0])) >= len(names)
-    boxes = text_boxes(figures.to_svg(figure))
-    assert [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)] == []
-
-
 def distinct(found):
     """Whether lines and dots of all these policies are told apart, and not by colour alone."""
     curves = [look for name, look in found.items() if not is_level(name)]
@@ -124,12 +107,6 @@ def test_every_built_in_policy_has_a_style_of_its_own():
         "optimal",
         "own-a",
     )
-
-
-def test_beyond_ten_a_dash_pattern_tells_apart():
-    found = looks([*BUILT_IN, *OWN, "own-g", "own-h"])
-    assert len({(look.colour, look.dashes) for look in found.values()}) == len(found)
-    assert len({(look.colour, look.marker) for look in found.values()}) == len(found)
 
 
 def test_a_reference_of_another_package_is_a_level_line_with_hollow_dots(monkeypatch):

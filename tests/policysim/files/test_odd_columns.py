@@ -12,7 +12,6 @@ import pytest
 from envs.toml_reader import UNSEEN
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.files.columns_file import check_distinct
 from policysim.files.data_table import read_table
 from policysim.logs.column_summary import MOST_COLUMNS
 from policysim.trials import trial_columns
@@ -132,27 +131,6 @@ def test_two_names_that_look_the_same_escaped_are_two_of_one_name(tmp_path):
     path.write_text("a\x1b,a\\x1b\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match="two columns are named"):
         read_table(path)
-
-
-class Compared(str):
-    """A name that counts how often it is compared."""
-
-    n = 0
-
-    def __eq__(self, other):
-        Compared.n += 1
-        return str.__eq__(self, other)
-
-    __hash__ = str.__hash__
-
-
-def test_each_name_is_compared_with_a_few_others_at_most():
-    names = [Compared(f"x{number}") for number in range(2_000)]
-    Compared.n = 0
-    check_distinct("t.csv", names)
-    assert Compared.n < 2 * len(names)
-    with pytest.raises(DataError, match=r"^t.csv: two columns are named 'x7'$"):
-        check_distinct("t.csv", [*names, "x7"])
 
 
 def test_init_says_how_many_columns_it_takes(tmp_path, capsys):

@@ -47,14 +47,6 @@ class Kept:
         pass
 
 
-def test_escapes_are_shown_as_text(capsys):
-    say("a\x1b[31mred\u202e\tb\n")
-    complain("no \x9b such\x00 file")
-    printed = capsys.readouterr()
-    assert printed.out == "a\\x1b[31mred\\u202e\\tb\n"
-    assert printed.err == "policysim: no \\x9b such\\x00 file\n"
-
-
 @given(st.dictionaries(st.text(), st.text()))
 def test_a_json_document_hides_nothing_and_says_the_same(document):
     text = json_text(document)

@@ -1,10 +1,8 @@
 """Every bad row is listed: where it is, what is there, and what is allowed."""
 
-import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from policysim.files.bad_rows import DataError
 
@@ -29,21 +27,13 @@ def trial(small_trial):
 CASES = [
     ("p", 0, "p: must be a probability > 0 and <= 1, got "),
     ("p", 1.5, "p: must be a probability > 0 and <= 1, got "),
-    ("p", None, "p: must be a probability > 0 and <= 1, is missing"),
-    ("p", "half", "p: must be a probability > 0 and <= 1, got 'half'"),
-    ("arm", 2, "arm: must be one of the treatments 0, 1, got "),
     ("arm", "x", "arm: must be one of the treatments 0, 1, got 'x'"),
     ("arm", None, "arm: must be one of the treatments 0, 1, is missing"),
     ("success", "yes", "success: must be a finite number within ±1e+50, got 'yes'"),
-    ("success", np.inf, "success: must be a finite number within ±1e+50, got "),
     ("success", None, 'success: is missing: missing = "exclude" or "worst" takes such rows'),
     ("success", 1.5, "success: must be within [0, 1], or declare the range, got "),
     ("age", "old", "age: must be a finite number, got 'old'"),
-    ("age", np.inf, "age: must be a finite number, got "),
-    ("age", None, "age: must be a finite number, is missing"),
     ("sex", 2, "sex: must be one of 0, 1, got "),
-    ("sex", "f", "sex: must be one of 0, 1, got 'f'"),
-    ("sex", None, "sex: must be one of 0, 1, is missing"),
     ("pid", None, "pid: is missing: each patient needs an id"),
     ("pid", 11, "pid: '11' is there already: "),
 ]
@@ -133,26 +123,3 @@ def test_a_file_that_cannot_be_read_is_told_in_one_line(load, section, tmp_path,
     assert len(lines) == 1
     assert said in lines[0]
     assert "trial.csv" in lines[0]
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_exactly_the_planted_rows_are_listed_in_their_order(load, section, data):
-    n = data.draw(st.integers(2, 15))
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    trial = pd.DataFrame(
-        {
-            "arm": np.arange(n) % 2,
-            "success": rng.integers(0, 2, n),
-            "age": rng.integers(1, 99, n),
-            "sex": rng.integers(0, 2, n),
-        }
-    ).astype(object)
-    cells = st.tuples(st.integers(0, n - 1), st.sampled_from(["success", "age", "sex"]))
-    planted = data.draw(st.sets(cells, min_size=1, max_size=20))
-    for row, column in planted:
-        trial.loc[row, column] = data.draw(st.sampled_from(["?", "inf", "", "nan", "1e999"]))
-    lines = refused(load, section, trial__csv=trial)
-    found = [(int(line.split("row ")[1].split(":")[0]) - 1, line.split(": ")[2]) for line in lines]
-    assert sorted(found) == sorted(planted)
-    assert [row for row, _ in found] == sorted(row for row, _ in found)

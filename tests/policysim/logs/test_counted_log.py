@@ -1,6 +1,5 @@
 """Logs in many files, counted: the same numbers whatever the files, those of the rows, and what cannot be counted."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -252,39 +251,6 @@ def test_an_outcome_that_cannot_be_one_is_refused_as_among_rows(tmp_path, capsys
     assert "the feature old decides it, so treatment cannot change it" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("one_split")
-def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch, capsys, draw_only):
-    draw_only()
-    monkeypatch.chdir(tmp_path)
-    study = write_parts(tmp_path / "study", log_rows(400), 3)
-    asked = [
-        "compare",
-        str(study),
-        "--policy",
-        "uniform",
-        "--epsilon",
-        "1",
-        "--workers",
-        "2",
-        "--out",
-        str(study.parent),
-    ]
-    assert main(asked) == 0
-    manifest = json.loads((study.parent / "manifest.json").read_text())
-    assert " ".join(manifest["command"]) == "compare study.toml --policy uniform --epsilon 1 --workers 1"
-    assert manifest["choices"]["counted"] is True
-    assert list(manifest["data"]) == ["3 files"]
-    assert main(["reproduce", str(study.parent / "manifest.json")]) == 0
-    part = study.parent / "parts" / "0001.csv"
-    part.write_text(part.read_text().replace("pill", "drip"))
-    capsys.readouterr()
-    assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
-    assert "3 files changed since this report was made" in capsys.readouterr().err
-    part.unlink()
-    assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
-    assert "3 files changed since this report was made" in capsys.readouterr().err
-
-
 def with_rows(tmp_path, frame, text, n_parts=3):
     """A study of rows in one file, the log of these rows, and their counts from so many files."""
     study = write_parts(tmp_path, frame, n_parts)
@@ -317,6 +283,7 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
         assert fitted[0] == pytest.approx(fitted[1], rel=1e-4 if model == "logistic" else 1e-9)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):
     frame = log_rows(4000)
     text = 'propensity = "estimate"\noutcome = { cured = 1.0 }'

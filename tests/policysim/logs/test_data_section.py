@@ -7,7 +7,6 @@ import pytest
 
 from envs.toml_reader import InputFileError
 from policysim.logs import log_source as light
-from policysim.logs.log_source import default_range
 
 
 @pytest.fixture(autouse=True)
@@ -62,12 +61,6 @@ def test_a_logistic_model_needs_one_outcome_of_weight_1(read_section, section, o
         read_section(text)
     assert read_section(text.replace(outcome, "{ success = 1.0, harm = 0 }")).outcome_model == "logistic"
     assert read_section(text.replace("logistic", "linear")).outcome_model == "linear"
-
-
-def test_defaults(read_section, section):
-    source = read_section(section)
-    assert (source.missing, source.id, source.outcome_model, source.treatments) == ("refuse", "", "linear", ())
-    assert source.utility_range == (0.0, 1.0)
 
 
 ARMS = '[data.treatments]\n0 = "wait"\n1 = "drug"\n[data.features]'
@@ -137,10 +130,6 @@ def test_three_files_may_have_an_action_in_each_column(read_section, section, tm
     assert source.treatment == ""
 
 
-def test_the_default_range_is_that_of_outcomes_within_0_and_1():
-    assert default_range({"a": 1.0, "b": 0.5, "c": -2.0}) == (-2.0, 1.5)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [
@@ -148,34 +137,17 @@ def test_the_default_range_is_that_of_outcomes_within_0_and_1():
         ('"trial.csv"', '"gone.csv"', 3, "data.file: there is no file"),
         ('"trial.csv"', '"trial.xlsx"', 3, "data.file: must end in .csv or .parquet, got 'trial.xlsx'"),
         ('"trial.csv"', '{ features = "f.csv", actions = "a.parquet" }', 3, "outcomes is missing"),
-        ('"trial.csv"', "3", 3, "data.file: must be text in quotes, got 3"),
         ('treatment = "arm"', "", 1, "data: treatment is missing"),
         ('treatment = "arm"', 'treatmemt = "arm"', 4, "unknown key 'treatmemt'; did you mean 'treatment'?"),
         ('"equal"', "{ a = 1, b = 2 }", 5, "data.propensity: a ratio needs [data.treatments], whose names it has"),
-        ('"equal"', '{ a = 1, c = "2" }', 5, "data.propensity.c: must be a number, got '2'"),
         ("{ success = 1.0 }", "{}", 6, "data.outcome: needs a column with a weight other than 0"),
-        (
-            "{ success = 1.0 }",
-            '{ success = "1" }',
-            6,
-            "data.outcome.success: must be a number, got '1'",
-        ),
-        ("{ success = 1.0 }", '"success"', 6, "data.outcome: must be a table, got 'success'"),
         ("{ success = 1.0 }", "{ arm = 1.0 }", 6, "data.outcome.arm: 'arm' is the treatment already"),
         ("[data.features]", "range = [1, 0]\n[data.features]", 7, "data.range: must be [lowest, highest] reward"),
-        (
-            "[data.features]",
-            "range = [0, inf]\n[data.features]",
-            7,
-            "data.range[1]: must be a finite number within ±1e+50, got inf",
-        ),
-        ("[data.features]", 'missing = "exclud"\n[data.features]', 7, "did you mean 'exclude'?"),
         ("[data.features]", '[data.treatments]\n0 = "a"\n[data.features]', 7, "a choice needs at least two treatments"),
         ("[data.features]", '[data.treatments]\n0 = "a"\n1 = "a"\n[data.features]', 9, "two treatments are named 'a'"),
         ("[data.features]", '[data.treatments]\n0 = "a"\n"0.0" = "b"\n[data.features]', 9, "the same value as '0'"),
         ("[data.features]", '[data.treatments]\n0 = "a"\n1 = " "\n[data.features]', 9, "must be a name, not empty"),
         ("levels = [0, 1]", "", 9, "data.features.sex: must be { levels = [...] } or { cuts = [...] }"),
-        ("levels = [0, 1]", "level = [0, 1]", 9, "unknown key 'level'; did you mean 'levels'?"),
         ("levels = [0, 1]", "levels = [0]", 9, "data.features.sex.levels: needs at least two levels"),
         ("levels = [0, 1]", "levels = [0, 1, 1.0]", 9, "data.features.sex.levels[2]: 1.0 is the same level as 1"),
         (
@@ -185,23 +157,10 @@ def test_the_default_range_is_that_of_outcomes_within_0_and_1():
             "data.features.age.cuts[1]: 30 must be greater than the cut before, 50",
         ),
         (
-            "cuts = [30, 50]",
-            "cuts = [30, 30]",
-            8,
-            "data.features.age.cuts[1]: 30 must be greater than the cut before, 30",
-        ),
-        ("cuts = [30, 50]", "cuts = [inf]", 8, "data.features.age.cuts[0]: must be a finite number, got inf"),
-        (
             "levels = [0, 1]",
             'levels = [0, " "]',
             9,
             "data.features.sex.levels[1]: ' ' is empty: write \"NA\" for missing",
-        ),
-        (
-            "levels = [0, 1]",
-            "levels = [0, 1], cuts = [3]",
-            9,
-            "data.features.sex: must be { levels = [...] } or { cuts",
         ),
         ("sex =", "success =", 9, "'success' is the outcome already: a feature must be known before treatment"),
     ],

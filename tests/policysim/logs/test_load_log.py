@@ -60,18 +60,6 @@ def test_undeclared_treatments_are_sorted_as_numbers_then_as_text(load, section,
     assert log.data.names == ("9", "10", "a", "b")
 
 
-def test_a_reward_is_the_weighted_sum_of_outcomes(load, section, small_trial):
-    trial = small_trial.assign(death=[0, 1, 0, 0, 1, 0])
-    log = load(section.replace("success = 1.0", "success = 1.0, death = -2.5"), trial__csv=trial)
-    assert log.data.rewards.tolist() == [1, -2.5, 1, 1, -2.5, 0]
-
-
-def test_a_declared_range_takes_other_outcomes(load, section, small_trial):
-    text = section.replace("{ success = 1.0 }", "{ days = 0.1 }\nrange = [0, 10]")
-    log = load(text, trial__csv=small_trial.assign(days=[0, 10, 99.9, 100, 3, 4]))
-    assert log.data.rewards == pytest.approx([0, 1, 9.99, 10, 0.3, 0.4])
-
-
 @pytest.fixture
 def gappy(small_trial):
     return small_trial.assign(success=[1, None, 1, None, None, 0], toxic=[0, 1, None, 0, 1, 0])

@@ -82,17 +82,6 @@ def test_a_treatment_of_a_single_patient_cannot_be_estimated():
         estimate_propensities(patients, groups, np.zeros(60, dtype=int), ("a", "b"))
 
 
-def test_nothing_is_floored():
-    n = 4_000
-    groups = np.repeat([0, 1], n // 2)
-    actions = groups.copy()
-    actions[0], actions[-1] = 1, 0
-    actions[1], actions[-2] = 1, 0
-    found = estimate_propensities(np.array([[0.0], [1.0]]), groups, actions, ("a", "b"))
-    assert 0 < found[0] < 0.01
-    assert 0 < found[-1] < 0.01
-
-
 def test_a_study_estimates_from_its_declared_features(load, section):
     rng = np.random.default_rng(2)
     n = 5_000

@@ -1,6 +1,5 @@
 """read_log: from files and data frames to a data frame that evaluate_log takes."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -83,20 +82,6 @@ def test_missing_outcomes(log_table):
     assert worst.reward.tolist() == [1, -4, 0.5, -4, -4, 0]
 
 
-def test_covariates_are_left_as_they_are(log_table):
-    table = log_table.assign(cd496=[np.nan, np.inf, 3, 4, 5, 6])
-    assert read_log(table).cd496.tolist()[1:] == [np.inf, 3, 4, 5, 6]
-
-
-def test_a_range_is_checked_if_it_is_declared(log_table):
-    table = log_table.assign(reward=[0, 5, -1, 2, 3, 4])
-    assert read_log(table).reward.tolist() == [0, 5, -1, 2, 3, 4]
-    with pytest.raises(
-        DataError, match=r"row 2: reward: the reward must be within the declared range \[0, 5\], got -1"
-    ):
-        read_log(table, range=(0, 5))
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -160,9 +145,3 @@ def test_an_id_is_the_same_with_and_without_a_point(ids):
 def test_without_propensities_the_three_choices_are_told(log_table):
     with pytest.raises(DataError, match=r"propensity='equal' .*, 'estimate', or the column"):
         read_log(log_table.drop(columns="propensity"))
-
-
-def test_bad_rows_of_frames_are_counted_from_0(log_table):
-    log_table.loc[2, "propensity"] = 2
-    with pytest.raises(DataError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
-        read_log(log_table)

@@ -9,7 +9,6 @@ from small_studies import STUDY, write_small_study
 from policysim.cli import compare_command
 from policysim.cli.kinds import SCENARIO, figure_names
 from policysim.cli.main import main
-from policysim.figures import SIZES
 from policysim.report.reproduce import read_manifest
 
 DRAWN = "frontier"
@@ -77,16 +76,3 @@ def test_an_unknown_figure_is_refused_before_anything_is_computed(study, tmp_pat
         r"policysim: --figures: must be among \w.*, separated by commas, got 'histogram'\n", capsys.readouterr().err
     )
     assert not (tmp_path / "none").exists()
-
-
-ALLOWED = {"--format": "svg, png, pdf", "--figure-size": ", ".join(SIZES)}
-
-
-@pytest.mark.parametrize(("option", "value"), [("--format", "jpg"), ("--format", ""), ("--figure-size", "a4")])
-def test_what_does_not_exist_is_refused(study, tmp_path, capsys, option, value):
-    assert main(["compare", study, option, value, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert option in error
-    assert ALLOWED[option] in error
-    assert repr(value) in error
-    assert not (tmp_path / "out").exists()

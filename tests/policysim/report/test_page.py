@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import sys
 
 import pytest
 from drawings import draw_only
@@ -15,6 +14,7 @@ from policies import AnyRecord, DecisionProblem
 from policysim.decision.report import report as report_of
 from policysim.errors import OutputError
 from policysim.numbers import plain, to_places
+from policysim.report import folder
 
 FIGURES = ["frontier", "benefit-vs-lead", "benefit-parts", "loss-by-group", "acceptability", "price-list"]
 PAGES = ["full", "bare"]
@@ -135,7 +135,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError):
         report.save(tmp_path / "file")
-    monkeypatch.setattr(sys.modules["policysim.report.folder"], "page", lambda *_: 1 / 0)
+    monkeypatch.setattr(folder, "page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         report.save(tmp_path / "new")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -167,8 +167,8 @@ BAD = {
     ),
     "allowed by a hidden feature": (
         cohort().assign(allowed=[0, *[1] * 17]),
-        "cohort.csv:8: row 7: allowed: low is allowed to only some of the kinds that agree in all but gene, which are hidden: it "
-        "must depend on public features only",
+        "cohort.csv:8: row 7: allowed: low is allowed to only some of the kinds that agree in all but gene, "
+        "which are hidden: it must depend on public features only",
     ),
     "allowed that is no flag": (cohort().assign(allowed=2), "cohort.csv:2: row 1: allowed: must be 0 or 1, got '2'"),
     "nothing allowed": (

@@ -45,13 +45,6 @@ def test_each_level_that_some_patient_has_is_a_prior(tmp_path):
         nobody["age 7"]
 
 
-def test_nothing_is_computed_before_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("policysim.study.study_problem.prevalent", lambda _: pytest.fail("computed"))
-    problem = ps.build_problem(ps.load_study(write_small_study(tmp_path)))
-    ps.make_policy("optimal", epsilon=1.0).probabilities(once_each(ps.make_policy("optimal", epsilon=1.0), problem))
-    problem.with_adjacency(ps.OneFeature(problem.records.shape))
-
-
 def test_a_log_has_groups_but_no_prevalence():
     trial = make_trial(200, 0.2, 1, robust=None)
     assert dict(problem_of_log(trial.study, trial.log).priors) == {}

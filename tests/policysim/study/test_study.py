@@ -128,7 +128,6 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
     ("old", "new", "message"),
     [
         ("epsilons = [0.5, 1.0, 4.0]", "epsilons = []", "privacy.epsilons: must not be empty"),
-        ("epsilons = [0.5, 1.0, 4.0]", "epsilons = 1", "privacy.epsilons: must be a list of a number >= 0, got 1"),
         ("epsilon = 1.0", "epsilon = -1", "privacy.epsilon: must be a number >= 0, got -1"),
         (
             'scenario = "scenario.toml"',
@@ -142,7 +141,6 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
         ('"any-record"', '"any-record"\nsensitive = ["age"]', "privacy.sensitive: only goes with"),
         ('"any-record"', '"sensitive"\nsensitive = ["ages"]', "unknown feature 'ages'; did you mean 'age'"),
         ("[compare]", "[compare", "not valid TOML"),
-        ("seed = 3", "seed = true", "seed: must be a whole number >= 0, got True"),
         (
             'by = ["age", "infected"]',
             "at_most = { deaths = 0.1 }",
@@ -153,14 +151,7 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
             "at_most = { death = -1 }",
             'compare.at_most.death: must be a number >= 0 per patient, or "one for all", got -1',
         ),
-        (
-            'by = ["age", "infected"]',
-            'at_most = { death = "none" }',
-            "compare.at_most.death: must be a number >= 0 per patient, or \"one for all\", got 'none'",
-        ),
-        ('by = ["age", "infected"]', "at_most = 0.1", "compare.at_most: must be a table, got 0.1"),
         ("[compare]", "[capacity]\npil = 0.1\n[compare]", "capacity.pil: unknown action 'pil'; did you mean 'pill'?"),
-        ("[compare]", "[capacity]\npill = 1.1\n[compare]", "capacity.pill: must be a number in [0, 1], got 1.1"),
         (
             "[compare]",
             "[capacity]\nnone = 0.2\nsyrup = 0.3\npill = 0.4\n[compare]",
@@ -171,22 +162,10 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
             '[compare]\nrobust = "agee"',
             "compare.robust: unknown prior 'agee'; did you mean 'age'? known: prevalence, infected",
         ),
-        ("[compare]", "[compare]\nrobust = 2", "compare.robust: must be text in quotes, got 2"),
-        (
-            "[compare]",
-            "[compare]\nbuy = 2",
-            "unknown key 'buy'; did you mean 'by'? known: at_most, by, policies, robust",
-        ),
         (
             "[compare]",
             "[utility]\ncost = 2\n[compare]",
             "unknown key 'cost'; did you mean 'costs'? known: costs, weights",
-        ),
-        (
-            "epsilon = 1.0",
-            "epsilon = 1.0\ndelta = 0.1",
-            "privacy.delta: unknown key 'delta'; known: adjacency, epsilon, epsilons, hidden_from, public, "
-            "published_patients, seen, sensitive",
         ),
     ],
 )
