@@ -190,7 +190,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     yield Line("Hiding everything", _costs(findings))
     if details.same and not details.same_as_a:
         both = "Both hide everything: the weights decide, not privacy."
-        yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
+        yield Line("A or B?", f"{both} B {_trades(findings, *details.leaking)}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
     if _verdict(findings, "B", "A") != EQUAL:
@@ -249,9 +249,8 @@ def _worth(findings: Findings, labels: Labels) -> Line:
         weighs = weighs if details.lead_weight > 0 else ""
         return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
-    stated = details.lead_weight / details.unit_weight
     rows = [
-        (f"{rounded(stated)} (this study)", verdict),
+        (f"{rounded(details.stated_worth)} (this study)", verdict),
         *(_zone(zone, details) for zone in rows_of(details.zones)),
     ]
     return Line("Is that worth it?", question, tuple(rows))
