@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, TypeAlias
@@ -26,6 +27,11 @@ NO_ADVICE = "not medical advice"
 def guesses(loss: float) -> float:
     """e^loss / (1 + e^loss): no mechanism of this loss lets a guess between two equally likely neighbours do better."""
     return 1 / (1 + math.exp(-loss))
+
+
+def odds_factor(loss: float) -> float:
+    """e^loss: the most by which a treatment of this loss changes the odds of any fact; inf beyond the largest float."""
+    return math.exp(loss) if loss < math.log(sys.float_info.max) else math.inf
 
 
 def in_a_row(names: Sequence[str], last: str) -> str:

@@ -9,25 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.days import DAILY, EQUAL, ONCE, TREE, stated_total, ways
+from policysim.course.days import EQUAL, stated_total, ways
 from policysim.numbers import NEGLIGIBLE, population, written
 from policysim.report import findings as verdicts
-from policysim.report.findings import UTILITY, Findings
+from policysim.report.findings import UTILITY, Findings, hides_of, rows_of
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import level_in_words
 from policysim.words import ALL, BEST_SCHEDULE
 
 # What composes without the δ of the totals.
 WITHOUT_DELTA = ("exact-losses", "one-choice", "tree")
-# So many options have letters; further ones that were asked for by name stand among the ways.
-LETTERS = "ABCDEF"
+# The letters of policies that were asked for by name; further ones stand among the ways.
+LETTERS = "DEF"
 A, B, C = "A", "B", "C"
 TITLES = {A: "Best schedule for everyone", B: "Best private way", C: "Best for each patient"}
+# The policies of A and C; and what a row holds beside the value.
+OUTER = (BEST_SCHEDULE, Greedy.name)
+NUMBERS = ("loss", "benefit_kept", "total_spent", "epsilon_spent")
 # What a difference in utility is called that no counted outcome makes.
 ALL_ELSE = "all else"
 # A group is harmed if it has so many cases more among those who are counted.
@@ -57,9 +59,8 @@ class DaysDetails:
     bounds : DataFrame
         total_epsilon, least_loss (what every mechanism loses at least), most_kept, hides and proof, where that is
         proven (`policysim.course.days.compare_days`).
-    exchange : DataFrame
-        total_epsilon, all_else (what B gains over A in utility without the outcome that leads), equal_at (what one of
-        that outcome must count for A and B to be equal; NaN if nothing makes them so) and stated (what it counts).
+    equal_at : mapping of float to float
+        Of each total, what one of the outcome that leads must count for A and B to be equal, if anything makes them so.
     ways : DataFrame
         The best of each way at each horizon and total (`policysim.course.days.ways`).
     spent : DataFrame
@@ -77,7 +78,7 @@ class DaysDetails:
     patients: int
     odds: Mapping[float, float]
     bounds: pd.DataFrame
-    exchange: pd.DataFrame
+    equal_at: Mapping[float, float]
     ways: pd.DataFrame
     spent: pd.DataFrame
     schedule: pd.DataFrame
@@ -112,16 +113,16 @@ def find(
     tables = {name: written(table) for name, table in tables.items()}
     horizon = int(tables["comparison"]["horizon"].max())
     comparison = tables["comparison"][tables["comparison"]["horizon"] == horizon]
-    everyone = comparison[comparison["group"] == ALL].drop(columns=["group", "level", "share", "horizon"])
+    everyone = comparison[comparison["group"] == ALL]
     lead = study.lead if f"expected_{study.lead}" in everyone else None
-    stated = stated_total([float(total) for total in everyone["total_epsilon"].unique()], study.epsilon)
+    totals = sorted(float(total) for total in everyone["total_epsilon"].unique())
+    stated = stated_total(totals, study.epsilon)
     of_ways = ways(tables["comparison"])
-    options = _options(everyone, of_ways[of_ways["horizon"] == horizon], stated, named, delta)
+    options = _options(everyone, private_ways(of_ways[of_ways["horizon"] == horizon]), stated, named, delta)
     lettered = options[options["section"] == "option"]
     counted = [name for name in map(str, everyone) if name.startswith("expected_")]
     count = population(lettered.loc[lettered["epsilon"] == stated, counted].to_numpy().ravel())
     differences = _differences(study, lettered, counted)
-    totals = sorted(float(total) for total in everyone["total_epsilon"].unique())
     return Findings(
         options=options,
         differences=differences,
@@ -135,8 +136,8 @@ def find(
             length_public=length_public,
             patients=count,
             odds={total: math.exp(total) if total < math.log(1e300) else math.inf for total in totals},
+            equal_at=_equal_at(study, differences, lead) if lead else {},
             bounds=_bounds(everyone),
-            exchange=_exchange(study, differences, lead),
             ways=of_ways,
             spent=tables["spent"],
             schedule=tables["schedule"],
@@ -161,46 +162,27 @@ def guess_rate(epsilon: float, delta: float) -> float:
 
 
 def _options(
-    everyone: pd.DataFrame, of_ways: pd.DataFrame, stated: float, named: Sequence[str], delta: float
+    everyone: pd.DataFrame, private: Mapping[float, str], stated: float, named: Sequence[str], delta: float
 ) -> pd.DataFrame:
     """A row for each option at each total, by letter; then one for each further policy."""
-    private = private_ways(of_ways)
-    letters: list[tuple[str, str, Mapping[float, str]]] = [
-        (A, TITLES[A], dict.fromkeys(private, BEST_SCHEDULE)),
-        (B, TITLES[B], private),
-        (C, TITLES[C], dict.fromkeys(private, Greedy.name)),
+    policies = list(everyone["policy"].unique())
+    others = [name for name in dict.fromkeys(named) if name in policies and name not in (*OUTER, private[stated])]
+    further = dict(zip(LETTERS, others, strict=False))
+    policy_of = {A: BEST_SCHEDULE, C: Greedy.name, **further}
+    keys = [
+        ("option", letter, title, policy_of.get(letter, best), total)
+        for letter, title in {**TITLES, **further}.items()
+        for total, best in private.items()
     ]
-    further = [name for name in dict.fromkeys(named) if name not in (BEST_SCHEDULE, Greedy.name, private[stated])]
-    further = [name for name in further if name in set(everyone["policy"])]
-    letters += [
-        (letter, name, dict.fromkeys(private, name)) for letter, name in zip(LETTERS[3:], further, strict=False)
-    ]
-    keyed = everyone.assign(epsilon=everyone["total_epsilon"]).set_index(["policy", "epsilon"]).sort_index()
-    rows = [
-        {"section": "option", "option": letter, "title": title, "policy": policy, "epsilon": total}
-        for letter, title, chosen in letters
-        for total, policy in chosen.items()
-    ]
-    others = [name for name in everyone["policy"].unique() if name not in (BEST_SCHEDULE, Greedy.name)]
-    rows += [
-        {"section": "way", "option": "", "title": name, "policy": name, "epsilon": total}
-        for name in others
-        for total in private
-    ]
-    table = pd.DataFrame(rows)
-    numbers = keyed.loc[list(zip(table["policy"], table["epsilon"], strict=True))].reset_index(drop=True)
-    outcomes = [name for name in map(str, numbers) if name.startswith("expected_")]
-    spent = numbers["total_spent"].tolist()
-    within = [0.0 if composition in WITHOUT_DELTA else delta for composition in numbers["composition"]]
-    return table.assign(
-        hides=list(map(_hides, spent)),
-        value=numbers["value"],
-        low=math.nan,
-        high=math.nan,
-        **{name: numbers[name] for name in ("loss", "benefit_kept", *outcomes, "total_spent", "epsilon_spent")},
-        guess_rate=list(map(guess_rate, spent, within)),
-        composition=numbers["composition"],
-    )
+    keys += [("way", "", name, name, total) for name in policies if name not in OUTER for total in private]
+    table = pd.DataFrame(keys, columns=["section", "option", "title", "policy", "epsilon"])
+    outcomes = [name for name in everyone if str(name).startswith("expected_")]
+    numbers = everyone[["policy", "total_epsilon", "value", *NUMBERS, *outcomes, "composition"]]
+    table = table.merge(numbers, left_on=["policy", "epsilon"], right_on=["policy", "total_epsilon"], how="left")
+    within = [0.0 if composition in WITHOUT_DELTA else delta for composition in table["composition"]]
+    rates = [guess_rate(spent, slack) for spent, slack in zip(table["total_spent"], within, strict=True)]
+    hides = table["total_spent"].map(hides_of)
+    return table.drop(columns="total_epsilon").assign(hides=hides, low=math.nan, high=math.nan, guess_rate=rates)
 
 
 def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
@@ -211,21 +193,12 @@ def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
     of_ways : DataFrame
         Of one horizon, from `policysim.course.days.ways`.
     """
-    best: dict[float, str] = {}
     # The best single treatment, and the uniform draw, look at no record.
-    drawn = of_ways[~of_ways["policy"].isin([BestFixed.name, Uniform.name])]
-    for total, rows in drawn.groupby("total_epsilon"):
-        by_way: dict[Any, dict[Any, Any]] = rows.set_index("way").to_dict("index")
-        chosen = by_way[ONCE]
-        for way in (name for name in (TREE, DAILY) if name in by_way):
-            if by_way[way]["value"] - chosen["value"] > EQUAL * abs(chosen["value"]):
-                chosen = by_way[way]
-        best[float(str(total))] = str(chosen["policy"])
-    return best
-
-
-def _hides(spent: float) -> str:
-    return "everything" if spent == 0 else "up to ε" if spent < math.inf else "nothing"
+    drawn = of_ways[~of_ways["policy"].isin([BEST_SCHEDULE, BestFixed.name, Uniform.name])]
+    most = drawn.groupby("total_epsilon")["value"].transform("max")
+    # The ways stand in this order.
+    equal = drawn[drawn["value"] >= most - EQUAL * most.abs()].drop_duplicates("total_epsilon")
+    return {float(total): str(policy) for total, policy in zip(equal["total_epsilon"], equal["policy"], strict=True)}
 
 
 def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence[str]) -> pd.DataFrame:
@@ -235,23 +208,21 @@ def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence
     """
     rows = []
     by_option = lettered.set_index(["epsilon", "option"])
-    letters = list(dict.fromkeys(lettered["option"]))
-    for total in sorted(set(lettered["epsilon"])):
-        for option, than in ((A, C), (B, A), (B, C), *((letter, A) for letter in letters[3:])):
+    pairs = [(A, C), (B, A), (B, C), *((letter, A) for letter in lettered["option"].unique() if letter > C)]
+    for total in lettered["epsilon"].unique():
+        for option, than in pairs:
             one, other = by_option.loc[(total, option)], by_option.loc[(total, than)]
-            gain, else_gain = float(one["value"] - other["value"]), float(one["value"] - other["value"])
-            size = max(abs(float(one["value"])), abs(float(other["value"])))
+            gain = all_else = float(one["value"] - other["value"])
             for column in counted:
                 name, more = column.removeprefix("expected_"), float(one[column] - other[column])
-                else_gain += study.weights[name] * more
-                most = max(abs(float(one[column])), abs(float(other[column])))
-                rows.append((total, option, than, name, more, as_stated(-more, most)))
-            rows.append((total, option, than, ALL_ELSE, else_gain, as_stated(else_gain, size)))
-            rows.append((total, option, than, UTILITY, gain, as_stated(gain, size)))
-    table = pd.DataFrame(rows, columns=["epsilon", "option", "than", "outcome", "value", "verdict"])
-    return table.assign(low=math.nan, high=math.nan)[
-        ["epsilon", "option", "than", "outcome", "value", "low", "high", "verdict"]
-    ]
+                all_else += study.weights[name] * more
+                verdict = as_stated(-more, max(abs(one[column]), abs(other[column])))
+                rows.append((total, option, than, name, more, math.nan, math.nan, verdict))
+            size = max(abs(one["value"]), abs(other["value"]))
+            for name, value in ((ALL_ELSE, all_else), (UTILITY, gain)):
+                rows.append((total, option, than, name, value, math.nan, math.nan, as_stated(value, size)))
+    columns = ["epsilon", "option", "than", "outcome", "value", "low", "high", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def as_stated(gain: float, size: float) -> str:
@@ -267,14 +238,14 @@ def _harmed(
     """The groups with more of the lead, or less utility, under B than under A, at each total."""
     measure, sign = (f"expected_{lead}", 1.0) if lead else ("value", -1.0)
     groups = comparison[comparison["share"].between(0, 1, inclusive="neither")]
-    numbers = groups.set_index(["policy", "total_epsilon"])
+    keys = ["total_epsilon", "group", "level", "share", "policy"]
+    by_policy = groups.set_index(keys)[measure].unstack("policy")
     rows = []
-    for row in lettered[lettered["option"] == B].to_dict("records") if not groups.empty else ():
-        private, schedule = (numbers.loc[[(name, row["epsilon"])]] for name in (row["policy"], BEST_SCHEDULE))
-        more = sign * (private[measure].to_numpy() - schedule[measure].to_numpy())
-        for group, level, share, extra in zip(private["group"], private["level"], private["share"], more, strict=True):
-            if extra * count >= LEAST_HARM:
-                rows.append((row["epsilon"], B, A, level_in_words(study.space, group, str(level)), share, extra))
+    for row in rows_of(lettered[lettered["option"] == B]) if len(groups) else ():
+        more = sign * (by_policy[row["policy"]] - by_policy[BEST_SCHEDULE]).loc[row["epsilon"]]
+        for (group, level, share), extra in more[more * count >= LEAST_HARM].items():
+            name = level_in_words(study.space, group, str(level))
+            rows.append((row["epsilon"], B, A, name, share, extra))
     table = pd.DataFrame(rows, columns=["epsilon", "option", "than", "group", "share", "value"])
     return table.sort_values(["epsilon", "value"], ascending=[True, False], ignore_index=True)
 
@@ -288,27 +259,22 @@ def _leaks(lettered: pd.DataFrame) -> pd.DataFrame:
 
 def _bounds(everyone: pd.DataFrame) -> pd.DataFrame:
     """What no mechanism does better, at each total where that is proven."""
-    first = everyone[everyone["policy"] == Greedy.name].drop_duplicates("total_epsilon")
-    first = first[first["unbeatable"].notna()]
-    return pd.DataFrame(
-        {
-            "total_epsilon": first["total_epsilon"],
-            "least_loss": (first["value"] - first["unbeatable"]).clip(lower=0.0),
-            "most_kept": first["most_kept"],
-            "hides": first["most_kept_hides"],
-            "proof": first["most_kept_proof"],
-        }
-    ).reset_index(drop=True)
+    proven = everyone[(everyone["policy"] == Greedy.name) & everyone["unbeatable"].notna()]
+    bounds = proven[["total_epsilon", "most_kept"]].assign(
+        least_loss=(proven["value"] - proven["unbeatable"]).clip(lower=0.0),
+        hides=proven["most_kept_hides"],
+        proof=proven["most_kept_proof"],
+    )
+    return bounds.reset_index(drop=True)
 
 
-def _exchange(study: ScenarioStudy, differences: pd.DataFrame, lead: str | None) -> pd.DataFrame:
-    """What one of the lead must count for A and B to be equal, at each total; no rows without a lead."""
-    rows = []
-    against_a = differences[(differences["option"] == B) & (differences["than"] == A)]
-    for total, group in against_a.groupby("epsilon") if lead else ():
-        of_b: dict[Any, dict[Any, Any]] = group.set_index("outcome").to_dict("index")
-        more, gain = of_b[lead]["value"], of_b[UTILITY]["value"]
-        without = gain + study.lead_weight * more
-        depends = of_b[lead]["verdict"] != verdicts.EQUAL and without / more > 0
-        rows.append((total, without, without / more if depends else math.nan, study.lead_weight))
-    return pd.DataFrame(rows, columns=["total_epsilon", "all_else", "equal_at", "stated"])
+def _equal_at(study: ScenarioStudy, differences: pd.DataFrame, lead: str) -> dict[float, float]:
+    """What one of the lead must count for A and B to be equal, at each total at which something makes them so."""
+    equal_at = {}
+    of_b = differences[(differences["option"] == B) & (differences["than"] == A)]
+    for total, rows in of_b.set_index("outcome").groupby("epsilon"):
+        more, gain = rows.loc[[lead, UTILITY], "value"]
+        gain_without = gain + study.lead_weight * more
+        if rows.loc[lead, "verdict"] != verdicts.EQUAL and gain_without / more > 0:
+            equal_at[float(str(total))] = gain_without / more
+    return equal_at

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,12 +12,11 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import OPTIMAL_DAILY
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Uniform
-from policysim.course.course_limit import RATIONALS
 from policysim.course.days import ONCE, TREE
 from policysim.course.days_findings import ALL_ELSE, A, B, C, DaysDetails
 from policysim.course.treatment_course import public_over_days
-from policysim.numbers import about, change, days, kept, percent, percent_1, plain, rounded, rounded_down, to_places
-from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
+from policysim.numbers import about, change, days, plain, right, rounded, share, to_places
+from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model, listed
@@ -26,72 +24,57 @@ from policysim.words import BEST_SCHEDULE, capital, in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
 TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name)
-# What draws no treatment anew each day, and what other ways are called.
+# What ways to treat over days are called; any other policy is drawn daily by its name.
 WAYS = {
     TREE: "plan tree",
     ONCE: "plan once",
     BEST_SCHEDULE: "one schedule for everyone",
     BestFixed.name: "the same single treatment on all days",
     Uniform.name: "each treatment with equal odds",
+    OPTIMAL_DAILY: "drawn daily: optimum of each day",
+    ExponentialFitted.name: "drawn daily: exponential mechanism, fitted",
+    Exponential.name: "drawn daily: exponential mechanism of the textbook",
+    RandomizedResponse.name: "drawn daily: randomized response",
 }
-DAILY = {
-    OPTIMAL_DAILY: "optimum of each day",
-    ExponentialFitted.name: "exponential mechanism, fitted",
-    Exponential.name: "exponential mechanism of the textbook",
-    RandomizedResponse.name: "randomized response",
-}
-# How a patient's treatments come about.
+# How a patient's treatments come about, and how such a way spends its total.
 DRAWN = {
-    ONCE: "one of a few schedules is drawn at random on day 1, with odds that the first record sets",
-    TREE: "drawn at random each day within a few published courses, with odds that the record of the day sets",
+    ONCE: "one of a few schedules is drawn at random on day 1, with chances that depend on the first record",
+    TREE: "drawn at random each day within a few published courses, with chances that depend on the record of the day",
+}
+SPENT = {
+    ONCE: "All of it on the one draw on day 1: nothing adds up over the days.",
+    TREE: "All of it on the course as a whole: nothing adds up over the days.",
 }
 COMPOSED = {
     "exact-losses": "what the days spend adds up",
     "zero-concentrated": "what the days spend adds up as ρ",
     "loss-distributions": "the privacy losses of the days add up as random numbers",
 }
-# So many totals, groups and days are named at most.
-MOST_TOTALS, MOST_GROUPS, MOST_NAMED = 6, 2, 4
-# Fewer cases than this have the decimals of the table.
-ROUGH = 10
-# Short of 100 %, where an observer may still be wrong.
-MOST_SURE = 0.999
-NO_VERSIONS = "As stated (the model has no versions over days)."
+# So many totals, and treatments, days or features, are named at most.
+MOST_TOTALS, MOST_NAMED = 6, 4
+VERDICTS = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+AS_STATED = ", as stated (no other versions)"
 
 
 def way_title(policy: str) -> str:
     """What a way to treat over days is called."""
-    return WAYS.get(policy) or f"drawn daily: {DAILY.get(policy, policy)}"
-
-
-class Change(NamedTuple):
-    """How much more of an outcome, or of utility, an option has than another; and whether that is better."""
-
-    value: float
-    verdict: str
+    return WAYS.get(policy, f"drawn daily: {policy}")
 
 
 class View(NamedTuple):
-    """The findings at one total: options by letter, changes by two letters and outcome, and groups that are harmed."""
+    """The findings at one total: options by letter, differences by letters and outcome, groups that are harmed."""
 
     study: ScenarioStudy
     details: DaysDetails
     total: float
     options: Mapping[str, Mapping[str, Any]]
-    changes: Mapping[tuple[str, str], Mapping[str, Change]]
+    changes: Mapping[tuple[str, str, str], Mapping[str, Any]]
     harmed: Sequence[Mapping[str, Any]]
-    patients: int
-    equal_at: float
-
-    @property
-    def private(self) -> Mapping[str, Any]:
-        """The best private way."""
-        return self.options[B]
 
     @property
     def counted(self) -> list[str]:
         """The outcomes that are counted, the lead first."""
-        names = [name.removeprefix("expected_") for name in self.private if name.startswith("expected_")]
+        names = [name.removeprefix("expected_") for name in self.options[B] if name.startswith("expected_")]
         return sorted(names, key=lambda name: name != self.study.lead)
 
     @property
@@ -100,15 +83,20 @@ class View(NamedTuple):
         return self.study.lead if self.study.lead in self.counted and self.study.lead else ""
 
     @property
+    def verdict(self) -> str:
+        """That on B against A."""
+        return str(self.changes[B, A, UTILITY]["verdict"])
+
+    @property
     def at(self) -> str:
         """The total in words."""
         return f"ε = {plain(self.total)}"
 
     @property
-    def all_but(self) -> str:
-        """What is not hidden, in words."""
+    def public(self) -> str:
+        """What is public over days, in words; "" for nothing."""
         public = public_over_days(self.study)
-        return f" but {listed(public) if len(public) <= MOST_NAMED else 'what is public'}" if public else ""
+        return listed(public) if len(public) <= MOST_NAMED else "what is public"
 
 
 def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Screen:
@@ -127,224 +115,158 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
     options, differences, harmed = (
         table[table["epsilon"] == total] for table in (findings.options, findings.differences, findings.harmed)
     )
-    changes: dict[tuple[str, str], dict[str, Change]] = {}
-    for row in differences.to_dict("records"):
-        pair = changes.setdefault((row["option"], row["than"]), {})
-        pair[row["outcome"]] = Change(row["value"], row["verdict"])
-    lettered: Any = options[options["section"] == "option"].set_index("option").to_dict("index")
-    groups: Any = harmed.to_dict("records")
-    equal_at = details.exchange.set_index("total_epsilon")["equal_at"].get(total, math.nan)
-    view = View(study, details, total, lettered, changes, groups, details.patients, float(equal_at))
+    changes = {(row["option"], row["than"], row["outcome"]): row for row in rows_of(differences)}
+    view = View(study, details, total, findings.lettered(total), changes, rows_of(harmed))
     return Screen(
         title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
-        about=tuple(_about(view)),
+        about=_about(view),
         options=tuple(_introduced(view)),
         lines=tuple(_lines(view)),
         tables=(_numbers(view), _trace(view, findings.options)),
-        notes=tuple(_notes(view)),
-        behind=tuple(_behind(view, options)),
+        notes=(_note(view),),
+        behind=(_every_way(view, options),),
         warnings=findings.warnings,
     )
 
 
 def _advice(view: View) -> str:
     """What to choose, and on what it depends."""
-    of_b = view.changes[B, A]
-    if of_b[UTILITY].verdict != BETTER:
+    if view.verdict != BETTER:
         return f"Choose A: within a total {view.at}, no private way that was compared is better than it."
-    if not view.lead:
-        return "Choose A if nothing may leak; B is better than A under this study's weights."
-    one, equal_at = view.study.scenario.one_title(view.lead), view.equal_at
-    if math.isnan(equal_at):
-        return f"Choose A if nothing may leak; B is better than A, whatever {one} counts."
-    more, less = (A, B) if of_b[view.lead].verdict == WORSE else (B, A)
-    return (
-        f"Choose {more} if {one} counts more than {rounded(equal_at)} units of utility (this study: "
-        f"{plain(view.study.lead_weight)}), {less} if less."
-    )
+    if view.total not in view.details.equal_at:
+        enough = f"hiding the course up to {view.at} is enough"
+        return f"Choose B if {enough}, else A: under this study's weights B is better."
+    more, less = (A, B) if view.changes[B, A, view.lead]["verdict"] == WORSE else (B, A)
+    one, equal_at = view.study.scenario.one_title(view.lead), rounded(view.details.equal_at[view.total])
+    stated = f"(this study: {plain(view.study.lead_weight)})"
+    return f"Choose {more} if {one} counts more than {equal_at} units of utility {stated}, {less} if less."
 
 
-def _about(view: View) -> Iterator[str]:
+def _about(view: View) -> tuple[str, ...]:
     """What kind of model this is, the secret, the observer, the treatments, and ε in words."""
     study, details = view.study, view.details
     titles = {name: treatment.title for name, treatment in study.scenario.treatments.items()}
-    named = "; ".join(name if name == title else f"{name} {title}" for name, title in titles.items())
-    yield f"{about_model(study)} Treatments: {named}."
+    named = "; ".join(title if name in title else f"{title} ({name})" for name, title in titles.items())
     secret = "the patient's record" if details.horizon == 1 else f"the patient's records of all {days(details.horizon)}"
-    yield f"Secret: {secret}{view.all_but.replace(' but', ', all but')}. Observer: {study.hidden_from}."
+    but = f", all but {view.public}" if view.public else ""
+    first = f"{about_model(study)} Secret: {secret}{but}. Observer: {study.hidden_from}. Treatments: {named}."
+    if not 0 < view.total < math.inf:
+        return (first,)
     slack = f", but for δ = {plain(details.delta)}" if details.delta else ""
-    if 0 < view.total < math.inf:
-        yield (
-            f"{view.at}: the treatments of all days change the odds of any fact about the patient up to "
-            f"{rounded(details.odds[view.total])}-fold{slack}."
-        )
+    factor = f"by at most a factor of {rounded(details.odds[view.total])}{slack}"
+    return (first, f"{view.at}: the treatments of all days change the odds of any fact about the patient {factor}.")
 
 
 def _introduced(view: View) -> Iterator[Option]:
     """The options, each with what it gives and hides."""
-    hides = {
-        "everything": f"hides everything{view.all_but}",
-        "up to ε": f"hides the whole course{view.all_but} up to {view.at}",
-        "nothing": "hides nothing",
-    }
-    yield Option(A, view.options[A]["title"], f"{_schedule(view)}; {hides['everything']}")
-    for letter, row in list(view.options.items())[1:]:
-        policy, hidden = str(row["policy"]), hides[row["hides"]]
-        if letter == C:
-            gives = "on each day, under this study's weights"
-        elif letter == B and row["hides"] == "everything":
-            gives = f"at {view.at} it gives everyone the same as A, and so"
-        elif row["hides"] == "everything":
-            gives = f"{way_title(policy)}: at {view.at} everyone gets the same on each day"
-        elif policy in DRAWN:
-            gives = f"{way_title(policy)}: {DRAWN[policy]}"
+    but = f" but {view.public}" if view.public else ""
+    for letter, row in view.options.items():
+        if letter == A:
+            gives = f"{_schedule(view)}; hides everything{but}"
+        elif letter == C:
+            gives = "best on each day under this study's weights; hides nothing"
+        elif row["hides"] == EVERYTHING:
+            gives = f"at {view.at} it gives everyone the same on each day, and hides everything{but}, too"
         else:
-            gives = f"{way_title(policy)}, with odds that the record of the day sets"
-        yield Option(letter, row["title"], f"{gives}{' ' if gives.endswith(' so') else '; '}{hidden}")
+            way = DRAWN.get(row["policy"], "with chances that depend on the record of the day")
+            hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
+            gives = f"{way_title(row['policy'])}: {way}; hides {hides}"
+        yield Option(letter, row["title"], gives)
 
 
 def _schedule(view: View) -> str:
     """What A gives on which days."""
     schedule, treatments = view.details.schedule, view.study.scenario.treatments
     if schedule["class"].nunique() > 1:
-        return f"on each day the same treatment for all who agree in {view.all_but.removeprefix(' but ')}"
-    by_treatment = groupby(schedule.to_dict("records"), key=lambda row: str(row["treatment"]))
-    runs = [(name, list(rows)) for name, rows in by_treatment]
-    titles = {name: treatments[name].title for name, _ in runs}
-    if len(runs) == 1:
-        return f"{titles[runs[0][0]]} every day" if len(schedule) > 1 else titles[runs[0][0]]
+        return f"on each day the same treatment for all who agree in {view.public}"
+    titles = pd.Series([treatments[name].title for name in schedule["treatment"]], index=schedule["day"])
+    runs = [run.index for _, run in titles.groupby(titles.ne(titles.shift()).cumsum())]
     if len(runs) > MOST_NAMED:
-        counts = schedule["treatment"].value_counts(sort=False)
-        return in_a_row([f"{titles[str(name)]} on {days(int(count))}" for name, count in counts.items()], "and")
-    texts = [
-        f"{titles[name]} on day {rows[0]['day']}"
-        if len(rows) == 1
-        else f"{titles[name]} on days {rows[0]['day']} to {rows[-1]['day']}"
-        for name, rows in runs
-    ]
-    return in_a_row(texts, "and")
+        counts = titles.value_counts(sort=False).items()
+        return in_a_row([f"{title} on {days(int(count))}" for title, count in counts], "and")
+    spans = [f"day {run[0]}" if len(run) == 1 else f"days {run[0]} to {run[-1]}" for run in runs]
+    return in_a_row([f"{titles[run[0]]} on {span}" for run, span in zip(runs, spans, strict=True)], "and")
 
 
 def _lines(view: View) -> Iterator[Line]:
     """The answer."""
-    among = f"per {view.patients:,} patients"
-    better, worse = _changes(view, A, C)
-    text = "costs nothing: A is as good as C in all that is counted."
-    if worse:
-        beyond = f"; {in_a_row(better, 'and')}" if better else ""
-        lost = f"{in_a_row(worse, 'and')}{beyond}; {_units(view, A, C)} units in all"
-        text = f"costs (A instead of C), {among}: {lost}."
-    yield Line("Hiding everything", text)
-    verdict = view.changes[B, A][UTILITY].verdict
-    if verdict == EQUAL:
-        yield Line("Leaking up to ε", "buys nothing: B is as good as A.")
+    more, fewer = _changed(view, A, C)
+    paid = "; ".join(filter(None, [in_a_row(more, "and"), in_a_row(fewer, "and")]))
+    among = f"per {view.details.patients:,}"
+    costs = f"costs (A instead of C), {among}: {paid}." if more else "costs nothing: A is as good as C."
+    yield Line("Hiding everything", costs)
+    if view.verdict == EQUAL:
+        yield Line(f"Leaking up to {view.at}", f"buys nothing: {VERDICTS[EQUAL]}.")
     else:
-        better, worse = _changes(view, B, A)
-        parts = [in_a_row(better, "and")] if better else ["nothing that is counted"]
-        parts += [f"for {in_a_row(worse, 'and')}"] if worse else []
-        gained = "gained" if verdict == BETTER else "lost"
-        text = f"{'; '.join(parts)}; {_units(view, B, A)} units {gained} in all."
-        yield Line("Leaking up to ε", f"buys (B instead of A), {among}: {text}")
+        more, fewer = _changed(view, B, A)
+        price = f"; for {in_a_row(more, 'and')}" if more else ""
+        bought = in_a_row(fewer, "and") or "nothing that is counted"
+        yield Line(f"Leaking up to {view.at}", f"buys (B instead of A), {among}: {bought}{price}.")
         yield _worth(view)
         yield Line("Who is harmed", _harmed(view))
-    rate = view.private["guess_rate"]
-    text = (
-        f"Two courses of records are told apart at most {percent_1(min(rate, MOST_SURE) if rate < 1 else rate)} of the "
-        "time (toss: 50\u00a0%)."
-    )
-    yield Line("What leaks", "Nothing." if view.private["hides"] == "everything" else text)
+    if view.options[B]["hides"] == EVERYTHING:
+        yield Line("What leaks", "Nothing: treatments from A or B say nothing about the secret.")
+        return
+    apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
+    yield Line("What leaks", f"By B an observer distinguishes two courses of records at most {apart}.")
     if view.details.horizon > 1:
-        yield Line("How ε is spent", _spending(view))
+        yield Line("How ε is spent", SPENT.get(view.options[B]["policy"]) or _by_day(view))
 
 
-def _changes(view: View, option: str, than: str) -> tuple[list[str], list[str]]:
-    """What an option makes better than another, and what worse."""
-    better: list[str] = []
-    worse: list[str] = []
+def _changed(view: View, option: str, than: str) -> tuple[list[str], list[str]]:
+    """What an option has more of, and less of, than another: "30 more deaths"."""
+    more: list[str] = []
+    fewer: list[str] = []
     for name in (*view.counted, ALL_ELSE):
-        change_per_patient, verdict = view.changes[option, than][name]
-        value = change_per_patient * view.patients
-        side = better if verdict == BETTER else worse
-        fewer = "fewer" if verdict == BETTER else "more"
-        if verdict != EQUAL and name == ALL_ELSE:
-            side.append(f"{about(value)} {fewer} units of utility lost in all else")
-        elif verdict != EQUAL:
-            places = _places(view, f"expected_{name}")
-            size = about(value) if abs(value) >= ROUGH else to_places(abs(value), places)
-            side.append(f"{size} {fewer} {view.study.scenario.counted_title(name)}")
-    return better, worse
-
-
-def _units(view: View, option: str, than: str) -> str:
-    """The size of a difference in utility."""
-    return about(view.changes[option, than][UTILITY].value * view.patients)
+        row = view.changes[option, than, name]
+        title = "units of utility lost in all else"
+        title = title if name == ALL_ELSE else view.study.scenario.counted_title(name)
+        size = about(row["value"] * view.details.patients)
+        if row["verdict"] == WORSE:
+            more.append(f"{size} more {title}")
+        elif row["verdict"] == BETTER:
+            fewer.append(f"{size} fewer {title}")
+    return more, fewer
 
 
 def _worth(view: View) -> Line:
-    """Whether what B buys is worth what it costs: by what one of the lead counts."""
-    equal_at, label = view.equal_at, "Is that worth it?"
-    verdict = view.changes[B, A][UTILITY].verdict
-    if not view.lead or math.isnan(equal_at):
-        sentence = "B is better than A" if verdict == BETTER else "B is not better than A"
-        whatever = f", whatever {view.study.scenario.one_title(view.lead)} counts" if view.lead else ""
-        return Line(
-            label, f"{sentence} under this study's weights{whatever if verdict == BETTER else ''}. {NO_VERSIONS}"
-        )
-    one = view.study.scenario.one_title(view.lead)
-    below, above = (B, A) if view.changes[B, A][view.lead].verdict == WORSE else (A, B)
-    stated = B if verdict == BETTER else A
-    here = f" (this study: {plain(view.study.lead_weight)})"
-    return Line(
-        label,
-        f"{NO_VERSIONS.removesuffix('.')}, by what {one} counts:",
-        (
-            (f"up to {rounded(equal_at)}{here if stated == below else ''}", f"{below} is better than {above}"),
-            (f"from {rounded(equal_at)}{here if stated == above else ''}", f"{above} is better than {below}"),
-        ),
+    """Whether B is better than A, and on what it depends."""
+    label, verdict = "Is that worth it?", f"{VERDICTS[view.verdict]}{AS_STATED}"
+    if view.total not in view.details.equal_at:
+        return Line(label, f"Under this study's weights {verdict}.")
+    one, equal_at = view.study.scenario.one_title(view.lead), rounded(view.details.equal_at[view.total])
+    below, above = (B, A) if view.changes[B, A, view.lead]["verdict"] == WORSE else (A, B)
+    rows = (
+        (f"{plain(view.study.lead_weight)} (this study)", verdict),
+        (f"up to {equal_at}", f"{below} is better"),
+        (f"from {equal_at}", f"{above} is better"),
     )
+    return Line(label, f"A value judgement. How many units of utility count as much as {one}?", rows)
 
 
 def _harmed(view: View) -> str:
-    """The groups that B gives more of the lead, or less utility, than A."""
-    what = f"more {view.study.scenario.counted_title(view.lead)}" if view.lead else "more units of utility lost"
+    """The group that B gives most more of the lead, or less utility, than A."""
+    measure = f"more {view.study.scenario.counted_title(view.lead)}" if view.lead else "more utility lost"
     if not view.study.by:
-        return "Not known: no groups of patients are compared."
+        return "Not known: no groups of patients are compared; --by FEATURE compares them."
     if not view.harmed:
-        return f"No group that was compared has {what} under B than under A."
-    first, *others = [
-        f"“{row['group']}” ({percent(row['share'])}): {about(row['value'] * view.patients)}"
-        for row in view.harmed[:MOST_GROUPS]
-    ]
-    return f"By B instead of A, most: {first} {what} per {view.patients:,} of them{''.join(f'; {x}' for x in others)}."
+        return f"No group, of those that are compared, has {measure} by B than by A."
+    first, patients = view.harmed[0], view.details.patients
+    more = f"{about(first['value'] * patients)} {measure} per {patients:,} of them"
+    return f"By B instead of A the group “{first['group']}” ({share(first['share'])}) has {more}."
 
 
-def _spending(view: View) -> str:
-    """On which days B spends its total."""
-    if view.private["hides"] == "everything":
-        return "Not at all: B gives everyone the same on each day."
-    policy = str(view.private["policy"])
-    if policy == ONCE:
-        return "All of it on the one draw on day 1: nothing adds up over the days."
-    if policy == TREE:
-        return "All of it on the course as a whole: nothing adds up over the days."
-    return f"{_by_day(view, policy)}."
-
-
-def _by_day(view: View, policy: str) -> str:
-    """What a policy that draws each day spends on which day."""
+def _by_day(view: View) -> str:
+    """What B, which draws each day, spends on which day."""
+    policy, composition = (view.options[B][name] for name in ("policy", "composition"))
     rows = view.details.spent
-    rows = rows[(rows["total_epsilon"] == view.total) & (rows["policy"] == policy)]
-    spending = rows[rows["epsilon_spent"] > 0].sort_values("epsilon_spent", ascending=False, kind="stable")
-    if spending.empty:
-        return "nothing"
-    named = spending.head(MOST_NAMED).sort_values("day").to_dict("records")
-    texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in named]
-    rest = len(spending) - len(named)
-    texts += [f"less on {rest} more"] if rest else []
-    same = ", and nothing on other days" if len(spending) < len(rows) else ""
-    adds = f"; {COMPOSED[str(spending['composition'].iloc[0])]}" if len(spending) > 1 else ""
-    return f"{in_a_row(texts, 'and')}{same}{adds}"
+    rows = rows[(rows["total_epsilon"] == view.total) & (rows["policy"] == policy) & (rows["epsilon_spent"] > 0)]
+    largest = rows.nlargest(MOST_NAMED, "epsilon_spent").sort_values("day")
+    texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in rows_of(largest)]
+    rest = len(rows) - len(largest)
+    texts += [f"no more on each of {rest} further days"] if rest else []
+    return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition]])))}."
 
 
 def agreeing(values: Sequence[float]) -> int:
@@ -362,113 +284,83 @@ def agreeing(values: Sequence[float]) -> int:
     return 2
 
 
-def _places(view: View, column: str) -> int:
-    """The decimals of A, B and C in a row of the table."""
-    return agreeing([view.options[letter][column] * view.patients for letter in (A, B, C)])
-
-
 def _numbers(view: View) -> Grid:
     """The options side by side, and differences whose weighted sum is that in utility."""
-    options, pairs = view.options.values(), [(A, C), (B, A)]
-    head = (f"Total {view.at} (a smaller ε hides more)", "weighs", *view.options, *(f"{a} − {b}" for a, b in pairs))
+    letters, pairs, patients = list(view.options), [(A, C), (B, A)], view.details.patients
 
     def cells(column: str, outcome: str, sign: int = 1) -> list[str]:
-        places = _places(view, column)
-        moved = (change(sign * view.changes[pair][outcome].value * view.patients, places) for pair in pairs)
-        return [*(to_places(option[column] * view.patients, places) for option in options), *moved]
+        values = {letter: view.options[letter][column] * patients for letter in letters}
+        places = agreeing([values[letter] for letter in (A, B, C)])
+        moved = (sign * view.changes[*pair, outcome]["value"] * patients for pair in pairs)
+        return [*(to_places(value, places) for value in values.values()), *(change(value, places) for value in moved)]
 
+    head = (
+        f"Per {patients:,} patients, at a total {view.at}",
+        "weighs",
+        *letters,
+        "A\u00a0−\u00a0C",
+        "B\u00a0−\u00a0A",
+    )
     rows = []
     for name in view.counted:
-        title = capital(f"{view.study.scenario.counted_title(name)} per {view.patients:,}")
-        rows.append((title, plain(view.study.weights[name]), *cells(f"expected_{name}", name)))
+        weight = plain(view.study.weights[name])
+        rows.append((capital(view.study.scenario.counted_title(name)), weight, *cells(f"expected_{name}", name)))
     if view.counted:
-        blank = [""] * len(options)
-        rows.append(("All else, in utility lost", "", *blank, *cells("loss", ALL_ELSE, -1)[len(options) :]))
-    rows.append((f"Utility lost per {view.patients:,}", "", *cells("loss", UTILITY, -1)))
-    told_apart = [kept(option["guess_rate"]) for option in options]
-    rows.append(("Two courses told apart (toss: 50\u00a0%)", "", *told_apart, *[""] * len(pairs)))
+        moved = cells("loss", ALL_ELSE, -1)[len(letters) :]
+        rows.append(("All else, in utility", "", *[""] * len(letters), *moved))
+    rows.append(("Utility lost against C", "", *cells("loss", UTILITY, -1)))
+    told = [right(view.options[letter]["guess_rate"]) for letter in letters]
+    rows.append(("Two courses told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
     return Grid(head, tuple(rows), name="options")
 
 
 def _trace(view: View, options: pd.DataFrame) -> Grid:
     """What each way loses at each total, below what no mechanism can avoid."""
+    patients = view.details.patients
     near = sorted(view.details.odds, key=lambda total: (total != view.total, abs(total - view.total)))
     totals = sorted(near[:MOST_TOTALS])
-    ways = options[options["section"] == "way"].set_index(["policy", "epsilon"])["loss"]
-    private = options[options["option"] == B].set_index("epsilon")["policy"]
-    bounds = view.details.bounds.set_index("total_epsilon")["least_loss"]
+    lost = options[options["section"] == "way"].set_index(["policy", "epsilon"])["loss"]
+    compared, best = set(lost.index.get_level_values("policy")), options.loc[options["option"] == B, "policy"]
     rows = []
+    bounds = view.details.bounds.set_index("total_epsilon")["least_loss"]
     if not bounds.empty:
-        least = [float(bounds.get(total, math.nan)) * view.patients for total in totals]
-        rows.append(("limit: no mechanism loses less than", *map(_whole_below, least)))
-    compared = set(options.loc[options["section"] == "way", "policy"])
-    for policy in (name for name in dict.fromkeys([*TRACE, *private]) if name in compared):
-        values = [float(ways[policy, total]) * view.patients for total in totals]
-        texts = [
-            f"{to_places(value, 0)}{' B' if private[total] == policy else '  '}"
-            for value, total in zip(values, totals, strict=True)
-        ]
-        rows.append((way_title(policy), *texts))
-    of_a = to_places(view.options[A]["loss"] * view.patients, 0)
-    head = (f"Utility lost per {view.patients:,} (A: {of_a}; C: 0)", *(f"ε = {plain(total)}" for total in totals))
-    return Grid(head, tuple(rows), name="comparison")
+        # Rounded down: a bound never claims more than is proven.
+        least = [to_places(math.floor(bounds[total] * patients), 0) for total in totals]
+        rows.append(("limit: no mechanism loses less than", *least))
+    for policy in dict.fromkeys([*TRACE, *best]):
+        if policy in compared:
+            losses = [to_places(lost[policy, total] * patients, 0) for total in totals]
+            rows.append((way_title(policy), *losses))
+    of_a = to_places(view.options[A]["loss"] * patients, 0)
+    title = f"Utility lost, per {patients:,} (A: {of_a}; C: 0), at ε ="
+    return Grid((title, *map(plain, totals)), tuple(rows), name="comparison")
 
 
-def _whole_below(value: float) -> str:
-    """A lower bound as a whole number, or with two digits below 10."""
-    return rounded_down(value, max(2, 1 + math.floor(math.log10(value)))) if value > 0 else plain(value)
-
-
-def _notes(view: View) -> Iterator[str]:
+def _note(view: View) -> str:
     """What the rest is made of, what the bound is about, and what ε does not cover."""
     details, scenario = view.details, view.study.scenario
     weighed = [name for name, weight in view.study.weights.items() if weight and name not in view.counted]
-    names = [scenario.counted_title(name) for name in weighed[:MOST_NAMED]]
-    more = len(weighed) - len(names)
-    names += [f"{more} more outcomes" if more > 1 else scenario.counted_title(weighed[-1])] if more else []
-    note = (
-        f"All else: {in_a_row([*names, 'costs'], 'and')} of each day, by their weights. B marks the best private way."
-    )
-    bounds = details.bounds[details.bounds["total_epsilon"] == view.total]
-    if not bounds.empty:
-        bound = bounds.iloc[0]
-        first = "the first two days" if bound["hides"] == "course" else "the first day"
-        proof = "in rational arithmetic" if bound["proof"] == RATIONALS else "with sums that are rounded up"
-        note += f" The limit asks privacy of {first} alone, for treatments that are given as published; proven {proof}."
-    yield (
-        f"{note} How long a stay lasts is {'public' if details.length_public else 'hidden'}. A treatment after day "
-        f"{details.horizon} leaks again; ε does not cover outcomes that an observer sees."
+    titles = [scenario.counted_title(name) for name in weighed]
+    titles = [*titles[:MOST_NAMED], "other outcomes"] if len(titles) > MOST_NAMED else titles
+    hides = set(details.bounds["hides"])
+    first = "the first two days" if "course" in hides else "the first day"
+    limit = f"The limit asks privacy of {first} alone, for treatments that are given as published. " if hides else ""
+    return (
+        f"All else: {in_a_row([*titles, 'costs'], 'and')} of each day, by their weights. {limit}How long a stay lasts "
+        f"is {'public' if details.length_public else 'hidden'}. A treatment after day {details.horizon} leaks again; "
+        "ε does not cover outcomes that an observer sees."
     )
 
 
-def _behind(view: View, options: pd.DataFrame) -> Iterator[Grid]:
-    """Every way at this total, what the days spend, the best way at each horizon, and the courses of the tree."""
-    ways = options[options["section"] == "way"]
-    lead = f"expected_{view.lead}"
-    head = ["Way", "utility lost"]
-    head += [view.study.scenario.counted_title(view.lead)] if view.lead else []
-    rows = [
-        (
-            way_title(row["policy"]),
-            to_places(row["loss"] * view.patients, 0),
-            *([to_places(row[lead] * view.patients, 0)] if view.lead else []),
-            rounded(row["total_spent"]),
-            rounded(row["epsilon_spent"]),
-            percent_1(row["guess_rate"]),
-        )
-        for row in ways.to_dict("records")
-    ]
-    head += ["ε in all", "ε of one day", "two told apart"]
-    yield Grid(
-        tuple(head),
-        tuple(rows),
-        title=f"Every way at a total {view.at}, per {view.patients:,} patients",
-        name="options",
-    )
-    drawn = view.details.spent[view.details.spent["total_epsilon"] == view.total]["policy"].unique()
-    yield Grid(
-        ("Way", "ε"),
-        tuple((way_title(str(policy)), _by_day(view, str(policy))) for policy in drawn),
-        title=f"What ways that draw anew each day spend of a total {view.at}",
-        name="spent",
-    )
+def _every_way(view: View, options: pd.DataFrame) -> Grid:
+    """All that was compared at this total."""
+    ways, patients = options[options["section"] == "way"], view.details.patients
+    columns = {"Way": list(map(way_title, ways["policy"]))}
+    columns["utility lost"] = [to_places(value * patients, 0) for value in ways["loss"]]
+    if view.lead:
+        title, lead = view.study.scenario.counted_title(view.lead), ways[f"expected_{view.lead}"]
+        columns[title] = [to_places(value * patients, 0) for value in lead]
+    columns["ε in all"] = [rounded(value) for value in ways["total_spent"]]
+    columns["ε of one day"] = [rounded(value) for value in ways["epsilon_spent"]]
+    columns["two told apart, of 100"] = [right(value) for value in ways["guess_rate"]]
+    return Grid.of_columns(columns, f"Every way at a total {view.at}, per {patients:,} patients", name="options")

@@ -155,13 +155,15 @@ class Contents:
         return Figures(self.drawings)
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints beside the manifest: the lines, the details and all tables."""
+        """What `--json` prints beside the manifest: the lines, the details, and all tables by their names."""
+        details: dict[str, Any] = {} if self.findings.details is None else vars(self.findings.details)
+        tables = {name: value for name, value in details.items() if isinstance(value, pd.DataFrame)}
         return {
             "title": self.printed.title,
-            "answer": {line.label: line.text for line in self.printed.lines},
+            "answer": {line.label: line.whole for line in self.printed.lines},
             "warnings": list(self.findings.warnings),
-            "details": as_values(self.findings.details),
-            **{name: table.to_dict("records") for name, table in self.tables.items()},
+            "details": as_values({name: value for name, value in details.items() if name not in tables}),
+            **as_values({**tables, **self.tables}),
         }
 
 

@@ -35,6 +35,11 @@ class Line(NamedTuple):
     text: str
     rows: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def whole(self) -> str:
+        """The text and the rows in one."""
+        return " ".join([self.text, "; ".join(f"{first}: {second}" for first, second in self.rows)]).strip()
+
 
 class Grid(NamedTuple):
     """A table as texts.

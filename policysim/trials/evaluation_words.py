@@ -9,24 +9,19 @@ from typing import Any
 
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.numbers import interval, percent, rounded, supported_digits, with_interval
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE, verdict_of_interval
+from policysim.report.findings import verdict_of_interval
 from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
 from policysim.trials.outside_policy import OutsidePolicy
+from policysim.trials.trial_words import CONCLUSIONS
 from policysim.words import NO_ADVICE
 
 PRIVATE = (
     "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
     "log and all that is computed from it, such as the outcome model and the numbers above."
 )
-CONCLUSIONS = {
-    BETTER: "the policy is better",
-    WORSE: "the policy is worse",
-    EQUAL: "it gives everyone the same arm",
-    NOT_SHOWN: "the data show no difference",
-}
 
 
 def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Screen:
@@ -73,7 +68,7 @@ def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     if evaluated.agreement:
         doubt = "Clipping biases the estimate" if estimate.clipped_share else kind.doubt
         yield Line("Exact value", _agreement(evaluated.agreement, doubt))
-    conclusion = CONCLUSIONS[verdict_of_interval(*difference.interval)]
+    conclusion = CONCLUSIONS[verdict_of_interval(*difference.interval)].format("the policy")
     yield Line(
         "Minus one arm",
         f"{with_interval(difference.value, *difference.interval, sign=True)}: {conclusion}. The arm is the one "

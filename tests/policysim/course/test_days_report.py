@@ -164,15 +164,14 @@ def test_the_groups_that_are_harmed_are_all_of_those_and_in_order():
 def test_at_the_exchange_both_are_worth_the_same(value, died):
     findings = find(STUDY, planted(plan_once=(value, died, 1.0)))
     letters = by_letter(findings, 1.0)
-    equal_at = findings.details.exchange.set_index("total_epsilon").loc[1.0, "equal_at"]
-    worth = {
-        weight: letters["value"] + (STUDY.lead_weight - weight) * letters["expected_death"]
-        for weight in (0.0, 1e6, equal_at)
-    }
-    first, last = (np.sign(worth[weight][B] - worth[weight][A]) for weight in (0.0, 1e6))
-    assert math.isnan(equal_at) == (first == last)
-    if first != last:
-        assert worth[equal_at][A] == pytest.approx(worth[equal_at][B], abs=1e-9)
+    equal_at = findings.details.equal_at.get(1.0)
+
+    def gain(weight):
+        worth = letters["value"] + (STUDY.lead_weight - weight) * letters["expected_death"]
+        return worth[B] - worth[A]
+
+    assert (equal_at is None) == (np.sign(gain(0.0)) == np.sign(gain(1e6)))
+    assert equal_at is None or gain(equal_at) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_larger_total_may_do_what_a_smaller_one_allows():
@@ -231,85 +230,90 @@ def random_comparison(worths, total, deaths):
     st.sampled_from([(), ("randomized-response",)]),
 )
 # To shrink a failure takes minutes.
-@settings(max_examples=100, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_every_line_is_true_of_the_tables(worths, totals, deaths, named):
-    """Of 300 random comparisons, three at a time: each total has values of its own."""
+    """Of 60 random comparisons, three at a time: each total has values of its own."""
     parts = [random_comparison(worth, total, deaths) for worth, total in zip(worths, sorted(totals[:3]), strict=True)]
     tables = {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in ("comparison", "spent")}
     findings = find(STUDY, {**parts[0], **tables}, named=named)
     for total in totals[:3]:
-        assert_true_of_the_tables(findings, total, deaths)
+        assert_true_of_the_tables(findings, total)
 
 
-def assert_true_of_the_tables(findings, total, deaths):
+def assert_true_of_the_tables(findings, total):
     screen = words_of_days(findings, STUDY, total)
-    text = screen.text()
-    lines = {line.label: line for line in screen.lines}
+    text, lines = screen.text(), {line.label: line for line in screen.lines}
     assert len(text.splitlines()) <= 45 and max(map(len, text.splitlines())) <= 100
-    assert screen.text(brief=True).splitlines()[-1].strip() == text.split("\n\nTotal ε")[0].splitlines()[-1].strip()
-    verdicts = {pair: difference(findings, total, *pair)["verdict"] for pair in PAIRS}
-    of_b, count = difference(findings, total, B, A)["value"], findings.details.patients
+    verdict, count = difference(findings, total, B, A).loc[UTILITY, "verdict"], findings.details.patients
     # No option is called better whose verdict is not.
-    if "B is better than A" in text or screen.advice.startswith("Choose A if") or screen.advice.startswith("Choose B"):
-        rows = {second: first for line in screen.lines for first, second in line.rows}
-        assert verdicts[B, A][UTILITY] == BETTER or "this study" not in rows.get("B is better than A", "")
-    if verdicts[B, A][UTILITY] != BETTER:
-        assert screen.advice.startswith("Choose A: ")
-    for first, second in lines["Is that worth it?"].rows if "Is that worth it?" in lines else ():
-        if "this study" in first:
-            assert second.startswith(B) == (of_b[UTILITY] > 0)
+    assert screen.advice.startswith("Choose A: ") == (verdict != BETTER)
+    assert ("Is that worth it?" in lines) == (verdict != EQUAL)
+    if "Is that worth it?" in lines:
+        said = {BETTER: "B is better than A", WORSE: "B is worse than A"}[verdict]
+        worth = lines["Is that worth it?"]
+        assert (
+            (worth.rows[0][1] if worth.rows else worth.text).replace("Under this study's weights ", "").startswith(said)
+        )
+        # Of what one of the lead counts, this study's worth lies on the side of the better option.
+        equal_at = findings.details.equal_at.get(total)
+        for (size, better), above in zip(worth.rows[1:], (False, True), strict=bool(worth.rows)):
+            assert size.endswith(numbers.rounded(equal_at))
+            assert (better == "B is better") == ((verdict == BETTER) == ((STUDY.lead_weight > equal_at) == above))
     # What is bought, and what it costs, in the sizes of the table.
-    for label, pair in (("Hiding everything", (A, C)), ("Leaking up to ε", (B, A))):
-        values = difference(findings, total, *pair)
+    for label, pair in (("Hiding everything", (A, C)), (f"Leaking up to ε = {numbers.plain(total)}", (B, A))):
         for size, word in re.findall(r"([\d.,]+|≈ 0) (more|fewer) deaths", lines[label].text):
-            value = values.loc["death", "value"] * count
-            assert word == ("more" if value > 0 else "fewer")
-            assert size in {numbers.about(value), *(numbers.to_places(abs(value), places) for places in range(3))}
-        said = re.findall(r"units (gained|lost) in all", lines[label].text)
-        assert said in ([], ["gained" if values.loc[UTILITY, "value"] > 0 else "lost"])
+            value = difference(findings, total, *pair).loc["death", "value"] * count
+            assert (size, word) == (numbers.about(value), "more" if value > 0 else "fewer")
     harmed = findings.harmed[findings.harmed["epsilon"] == total]
     if "Who is harmed" in lines:
         assert lines["Who is harmed"].text.startswith("No group") == harmed.empty
-    elif not harmed.empty:
-        assert verdicts[B, A][UTILITY] == EQUAL
-    spent = by_letter(findings, total).loc[B, "total_spent"]
-    assert (lines["What leaks"].text == "Nothing.") == (spent == 0)
-    # The rows of differences: what the counted outcomes weigh, and all else.
-    for pair in PAIRS:
-        values = difference(findings, total, *pair)["value"]
-        counted = -STUDY.lead_weight * values["death"] if deaths else 0.0
-        assert values[UTILITY] == pytest.approx(values[ALL_ELSE] + counted, abs=1e-6)
+    else:
+        assert harmed.empty or verdict == EQUAL
+    assert lines["What leaks"].text.startswith("Nothing") == (
+        by_letter(findings, total).loc[B, "hides"] == "everything"
+    )
 
 
 def test_what_b_gives_to_everyone_is_said_to_hide_everything():
     same = dict.fromkeys(("plan_once", "exponential_fitted", "randomized_response"), (-1.0, 0.003, 0.0))
     text = " ".join(words_of_days(find(STUDY, planted(**same)), STUDY, 1.0).text().split())
-    assert "Choose A: within a total ε = 1" in text and "buys nothing: B is as good as A." in text
-    assert "at ε = 1 it gives everyone the same as A, and so hides everything" in text
+    assert "Choose A: within a total ε = 1" in text and "buys nothing: B and A are worth the same." in text
+    assert "at ε = 1 it gives everyone the same on each day, and hides everything, too" in text
 
 
 def test_the_words_name_the_days_on_which_a_daily_draw_spends():
     daily = find(STUDY, planted(randomized_response=(-0.3, 0.002, 1.0)))
     (line,) = [each for each in words_of_days(daily, STUDY, 1.0).lines if each.label == "How ε is spent"]
     days = ", ".join(f"0.14 on day {day}" for day in range(1, 5))
-    assert line.text == f"{days} and less on 3 more; what the days spend adds up."
+    assert line.text == f"{days} and no more on each of 3 further days; what the days spend adds up."
 
 
-def test_the_screen_of_the_ward_is_that_of_the_docs():
-    ward = report(ps.load_study("examples/ward/study.toml"), horizon=3, total_epsilons=[1, 5])
+@pytest.fixture(scope="module")
+def ward():
+    return report(ps.load_study("examples/ward/study.toml"), horizon=3, total_epsilons=[1, 5])
+
+
+def test_the_screen_of_the_ward_is_that_of_the_docs(ward):
     page = Path("docs/days.md").read_text(encoding="utf-8")
     printed = page.split("--total-epsilon 1,5\n", 1)[1].split("```", 1)[0]
     assert printed.rpartition("Report: ")[0].split() == str(ward).split()
     assert sorted(ward.screens) == [1.0, 5.0] and ward.screens[1.0] == ward.screen
     assert list(ward.figures) == ["course", "published", "ways"]
     assert all(each.title and each.caption and each.alternative for each in ward.drawings)
+    # The document has each table once, by its name, and the rows of lines.
+    document = ward.document()
+    assert document["ways"] == numbers.written(ward.findings.details.ways).to_dict("records")
+    assert document["bounds"] and not any(isinstance(value, list) for value in document["details"].values())
+    assert document["answer"]["Is that worth it?"].endswith(
+        "a death? 20 (this study): " + "B is better than A, as stated "
+        "(no other versions); up to 12: A is better; from 12: B is better"
+    )
 
 
-def test_every_computed_number_of_a_screen_is_one_of_the_findings(compared, study):
-    ward = ps.load_study("examples/ward/study.toml")
-    found = report(ward, horizon=3, total_epsilons=[1, 5])
+def test_every_computed_number_of_a_screen_is_one_of_the_findings(compared, study, ward):
+    of_ward = ps.load_study("examples/ward/study.toml")
     # How many of its numbers are assumed stands in the study.
-    for of, findings, assumed in ((ward, found.findings, [21, 24]), (study, compared[1], [26])):
+    for of, findings, assumed in ((of_ward, ward.findings, [21, 24]), (study, compared[1], [26])):
         details = replace(findings.details, published=pd.DataFrame())  # its groups are called 0 and 1
         limits = np.floor(details.bounds["least_loss"] * details.patients).tolist()  # rounded down
         for total in details.odds:

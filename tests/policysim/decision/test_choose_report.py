@@ -290,7 +290,7 @@ def test_the_page_has_the_choice_and_then_the_comparison_at_the_chosen_epsilon(t
     assert len(set(moving["answers"])) == len(moving["epsilons"]) and "Choose B" not in "".join(moving["answers"])
     assert breaks(page) == []
     document = both.document()
-    assert document["details"]["chosen"] == "B" and document["details"]["rows"][0]["policy"] == "randomized-response"
+    assert document["details"]["chosen"] == "B" and document["rows"][0]["policy"] == "randomized-response"
 
 
 def test_the_command_prints_writes_and_says_what_it_found(capsys, tmp_path):
@@ -300,8 +300,8 @@ def test_the_command_prints_writes_and_says_what_it_found(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert printed.endswith(f"Report: {(tmp_path / 'out').as_posix()}/report.html\n")
     assert main([*options, "--json"]) == 0
-    details = json.loads(capsys.readouterr().out)["details"]
-    row = details["rows"][0]
+    document = json.loads(capsys.readouterr().out)
+    details, row = document["details"], document["rows"][0]
     assert (details["chosen"], details["possible"]) == ("B", True)
     assert f"Choose B at ε = {row['epsilon']}" in printed
     cells = next(line.split() for line in printed.splitlines() if line.startswith("B  randomized-response"))

@@ -3,11 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from small_trials import make_trial
 
-from policysim.logs.load_log import load_log
-from policysim.study.study_reader import load_study
 from policysim.trials.diagnostics import log_caveats
 
 
@@ -45,25 +42,3 @@ def test_estimated_propensities_and_few_patients_are_told():
     said = said.others
     assert any("confounding" in caveat for caveat in said)
     assert any("effective sample size of the log is 60" in caveat for caveat in said)
-
-
-def test_a_hole_is_named_though_propensities_are_estimated(tmp_path):
-    """The old never get the drip; the model of propensities follows that, so that no weight is large."""
-    rng = np.random.default_rng(2)
-    n = 2000
-    age = rng.integers(40, 90, n)
-    arm = rng.integers(0, 3, n)
-    arm[(age >= 80) & (arm == 2)] = 0
-    pd.DataFrame({"age": age, "ill": rng.integers(0, 2, n), "arm": arm, "success": rng.integers(0, 2, n)}).to_csv(
-        tmp_path / "log.csv", index=False
-    )
-    study = tmp_path / "study.toml"
-    study.write_text(
-        '[data]\nfile = "log.csv"\ntreatment = "arm"\npropensity = "estimate"\noutcome = { success = 1.0 }\n'
-        "[data.treatments]\n0 = 'wait'\n1 = 'pill'\n2 = 'drip'\n"
-        "[data.features]\nage = { cuts = [55, 70] }\nill = { levels = [0, 1] }\n"
-    )
-    source = load_study(study).log
-    said = every(load_log(source), source)
-    old = (age >= 80).sum()
-    assert any(f"no overlap, age ≥ 80: nobody got drip (0 of {old} patients)" in caveat for caveat in said)

@@ -111,9 +111,9 @@ def test_the_command_judges_a_log(tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "out")
     options = ["--keep", "50%", "--json", "--out", out]
     assert main(["choose", str(tmp_path / "trial.toml"), *options]) == 0
-    details = json.loads(capsys.readouterr().out)["details"]
-    assert details["choice"] in {UNSURE, SINGLE}
-    assert {row["policy"]: row["verdict"] for row in details["verdicts"]}["greedy"] == NOT_SHOWN
+    document = json.loads(capsys.readouterr().out)
+    assert document["details"]["choice"] in {UNSURE, SINGLE}
+    assert {row["policy"]: row["verdict"] for row in document["verdicts"]}["greedy"] == NOT_SHOWN
     # The report is that of compare for a log, after the choice, and comes out again.
     assert (tmp_path / "out" / "report.html").exists() and (tmp_path / "out" / "arms.csv").exists()
     # Patients are not copied: beside the study and its data.

@@ -59,10 +59,3 @@ def test_predictions_that_are_the_same_for_all_have_no_slope():
     predicted = np.tile([0.1, 0.2, 0.3], (60, 1)) + np.linspace(0, 1, 60)[:, None]  # ill or well, whatever the arm
     assert follows(trial.log.data, predicted, np.zeros(60, dtype=int)) == (0.0, 0.0)
     assert not contrasts(trial.log.data, predicted, np.zeros(60, dtype=int))[1].any()
-
-
-def test_the_constant_model_is_the_mean_of_each_arm():
-    trial = make_trial(200, 0.2, seed=7)
-    data = trial.log.data
-    means = [data.rewards[data.actions == arm].mean() for arm in range(3)]
-    assert np.allclose(chosen(trial, "constant"), means)

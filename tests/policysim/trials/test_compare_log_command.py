@@ -10,8 +10,6 @@ import pytest
 from scipy.stats import binomtest
 from small_trials import make_trial
 
-import policysim as ps
-from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.arms import arm_means, arms_of
@@ -185,21 +183,3 @@ def test_intervals_of_other_outcomes_stay_within_the_declared_range():
     assert arms["high"].max() == 1.0
     table = compare_log(trial.study, log)
     assert (table["value_high"] <= np.maximum(1.0, table["value"])).all()
-
-
-@pytest.mark.usefixtures("blank_drawings", "few_trees")
-def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monkeypatch):
-    assert main(["init", str(folder / "trial.csv")]) == 0
-
-    def proven(*options):
-        assert compare(folder, capsys, *options)[0] == 0
-        scores = pd.read_csv(folder / "out" / "scores.csv", index_col="what")["value"]
-        return scores[scores.index == "least loss"].tolist()
-
-    (least,) = proven("--policy", "optimal")
-    problem = ps.build_problem(ps.load_study(folder / "trial.toml"))
-    optimal = problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))
-    assert 0 < least <= problem.prior @ problem.utilities.max(axis=1) - optimal + 1e-8
-    assert proven("--policy", "randomized-response") == []
-    monkeypatch.setattr(Certificate, "holds", lambda *_: False)
-    assert proven("--policy", "optimal") == []

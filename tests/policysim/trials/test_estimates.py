@@ -51,11 +51,6 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
     assert found.standard_error == pytest.approx(jackknife, rel=0.02)
 
 
-def test_a_share_of_nothing_is_nothing():
-    assert math.isnan(ratio_of_means(np.ones(3), np.zeros(3)).mean)
-    assert math.isnan(ratio_of_means(np.array([]), np.array([])).mean)
-
-
 def test_splits_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
     splits = [Moments(50, 1.0, 0.1), Moments(50, 2.0, 0.2), Moments(50, 6.0, 0.3)]
     found = over_splits(splits)

@@ -9,16 +9,6 @@ from small_trials import make_trial, small_study
 from policysim.trials.evidence import LOOKS, heterogeneity
 
 
-def test_without_any_effect_signs_are_seldom_told():
-    trials = (make_trial(300, 0.0, seed) for seed in range(10))
-    found = [heterogeneity(trial.log, trial.study).iloc[0] for trial in trials]
-    # Twice the median is at most 5 % in 5 % of logs, and mostly in far fewer: of 10 more than 3 have probability 1e-3.
-    # benchmarks/offpolicy.py --trials counts them in thousands of logs.
-    assert sum(each["signs"] for each in found) <= 3
-    assert all(each["splits"] in LOOKS and each["p_low"] <= each["p_high"] for each in found)
-    assert all(each["signs"] == 0 for each in found if each["p"] > 0.05)
-
-
 def test_a_strong_effect_is_found_with_a_slope_near_1():
     trial = make_trial(1500, 0.3, seed=5)
     found = heterogeneity(trial.log, trial.study).iloc[0]
@@ -43,7 +33,9 @@ def test_an_effect_that_is_the_same_for_all_is_none():
         data = trial.log.data
         rewards = (rng.random(400) < trial.truth[trial.log.records, 0] + 0.2 * (data.actions == 2)).astype(float)
         log = replace(trial.log, data=replace(data, rewards=rewards))
-        told += heterogeneity(log, trial.study)["signs"][0]
+        found = heterogeneity(log, trial.study).iloc[0]
+        assert found["splits"] in LOOKS and found["p_low"] <= found["p_high"]
+        told += found["signs"]
     assert told <= 2  # Binomial(8, 0.05): more has probability 6e-3
 
 

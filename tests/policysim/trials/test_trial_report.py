@@ -53,8 +53,6 @@ LONG = [f"{word} of a treatment whose name is far too long for a column" for wor
 CENSORED = 'time = "days"\nevent = "event"\nhorizon = 365\noutcome_title = "well after a year"'
 POUNDS = "outcome = { pounds = 1.0, success = 0.0 }\nrange = [0, 50000]"
 CASES = {
-    "two arms": {"names": ["wait", "pill"]},
-    "long names": {"names": LONG[:5]},
     "many arms": {"names": LONG},
     "arms called as options are": {"names": ["A", "B", "C"]},
     "one arm for each": {"names": ["wait", "pill"], "model": "constant"},
@@ -72,17 +70,17 @@ def test_a_screen_of_every_kind_of_log(case, tmp_path):
     lines = str(made).splitlines()
     assert max(map(len, lines)) <= 100
     # Warnings, and arms beyond four with long names, may take lines of their own.
-    assert len(lines) <= 46 + 2 * max(0, len(CASES[case]["names"]) - 4)
+    assert len(lines) <= 45 + 2 * max(0, len(CASES[case]["names"]) - 4)
     assert [line.label for line in made.screen.lines] == LABELS
     assert "nan" not in made.screen.text(full=True)
     options = made.tables["options"]
-    assert set(options.query("section == 'arm'")["option"]) == set(CASES[case]["names"])
+    assert set(made.tables["arms"]["arm"]) == set(CASES[case]["names"])
     assert options.query("section == 'option'")["option"].unique().tolist() == ["A", "B", "C"]
     assert made.tables["differences"]["verdict"].notna().all()
     text = " ".join(str(made).split())
     assert "The patients of this trial are not protected by any of this." in text.partition("Best single arm")[0]
     if case == "fitted and textbook":
-        assert "exponential mechanism of the textbook, minus A" in text
+        assert "exponential mechanism of the textbook" in text
     if case == "pounds":
         assert "Mean outcome at ε = 1" in text and "successes" not in text
     if case == "one arm for each":

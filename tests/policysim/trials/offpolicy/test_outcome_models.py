@@ -65,6 +65,7 @@ def test_no_row_is_predicted_by_a_model_that_saw_it(name):
     assert not np.array_equal(*seen)
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("name", [name for name in OUTCOME_MODELS if name != CONSTANT])
 def test_models_learn_what_each_action_does(name):
     log, x = small_log(1000, seed=2, binary=True)
@@ -150,12 +151,12 @@ def test_a_log_without_covariates_is_modelled_by_the_means_of_its_actions(name, 
     ("column", "said"),
     [
         ([1.0, np.nan, 3.0], "^log: row 1: z: is missing: a covariate must have a value in each row$"),
-        (["a", None, "b"], "^log: row 1: z: is missing: a covariate must have a value in each row$"),
         (
             pd.array([True, None, None], dtype="boolean"),
             r"^log: row 1: z: is missing: .*\nlog: row 2: z: is missing: .*$",
         ),
         ([1.0, np.inf, 3.0], "^log: row 1: z: must be finite, got inf$"),
+        ([f"p{i}" for i in range(101)], "covariate 'z' has 101 distinct values that are no numbers, at most 100"),
         (pd.to_datetime(["2020-01-01"] * 3), "covariate 'z' is datetime64"),
         ([1j, 2, 3], "covariate 'z' is complex128"),
     ],
@@ -163,11 +164,6 @@ def test_a_log_without_covariates_is_modelled_by_the_means_of_its_actions(name, 
 def test_covariates_that_are_missing_infinite_or_no_numbers_are_refused(column, said):
     with pytest.raises(ValueError, match=said):
         covariate_matrix(pd.DataFrame({"z": column}))
-
-
-def test_names_are_no_categories():
-    with pytest.raises(ValueError, match="covariate 'id' has 101 distinct values that are no numbers, at most 100"):
-        covariate_matrix(pd.DataFrame({"id": [f"p{i}" for i in range(101)]}))
 
 
 def test_the_logistic_model_is_for_rewards_of_0_and_1():

@@ -32,14 +32,8 @@ CHANCE = "propensity: must be a probability > 0 and <= 1"
     ("changed", "said"),
     [
         ({"propensity": wrong(30, [3, 9], 0.0, 0.5)}, [f"row 3: {CHANCE}, got 0.0", f"row 9: {CHANCE}, got 0.0"]),
-        ({"propensity": wrong(30, [0], np.nan, 0.5)}, [f"row 0: {CHANCE}, is missing"]),
-        ({"action": wrong(30, [2], "c", "a")}, ["row 2: action: must be one of a, b, got 'c'"]),
         ({"action": wrong(30, [2], None, "a")}, ["row 2: action: must be one of a, b, is missing"]),
         ({"reward": wrong(30, [29], np.inf, 1)}, ["row 29: reward: must be a finite number within ±1e+50, got inf"]),
-        (
-            {"reward": wrong(30, [4], "x" * 99, 1)},
-            [f"row 4: reward: must be a finite number within ±1e+50, got '{'x' * 76}..."],
-        ),
         ({"age": wrong(30, [5], None, "x")}, ["row 5: age: is missing: a covariate must have a value in each row"]),
         (
             {"action": wrong(30, [2], "c", "a"), "propensity": wrong(30, [1], 2, 0.5)},
@@ -66,14 +60,11 @@ def test_twenty_rows_are_named_then_counted():
     ("table", "said"),
     [
         (np.full((29, 2), 0.5), r"\(n_rows, k\) = \(30, 2\), k the actions a, b, got shape \(29, 2\)"),
-        (np.full((30, 3), 1 / 3), r"got shape \(30, 3\); actions that the log never takes must be declared"),
-        (np.full(30, 0.5), r"got shape \(30,\)"),
         (np.full((30, 2), 0.6), "^probabilities: row 0: a, b: must sum to 1 within 1e-06, got a sum of 1.2\n"),
         (
             np.tile([1.5, -0.5], (30, 1)),
             r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5\nprobabilities: row 0: b: .*, got -0.5\n",
         ),
-        (np.tile([np.nan, 1], (30, 1)), r"^probabilities: row 0: a: must be a probability in \[0, 1\], is missing\n"),
         ([[0.5, 0.5], [1.0]], "probabilities must be an array of numbers"),
     ],
 )
@@ -86,7 +77,6 @@ def test_what_is_no_policy_is_refused(table, said):
     ("log", "said"),
     [
         (long_log().drop(columns=["reward", "propensity"]), "no column reward, propensity; it needs action, reward,"),
-        (long_log()[:0], "the log must have at least 2 rows, got 0"),
         (long_log()[:1], "the log must have at least 2 rows, got 1"),
         ([1, 2], "log must be a pandas DataFrame, got list"),
         (long_log(action=[1, "a"] * 15), "cannot be sorted"),
@@ -109,12 +99,9 @@ def test_what_is_no_log_is_refused(log, said):
         ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
         ({"folds": 31}, r"folds must be from 2 to the number of rows \(30\), got folds=31"),
         ({"actions": "ab"}, "actions must be distinct actions, got actions='ab'"),
-        ({"actions": ["a", "b", 1, "1"]}, "actions must be distinct actions"),
         ({"actions": [0, 1, 1.0, 3]}, r"distinct actions, got actions=\[0, 1, 1.0, 3\]; 1, 1.0 and True are the same"),
         ({"seed": -1}, "seed must be a whole number >= 0, got seed=-1"),
-        ({"covariates": 3}, "covariates must be distinct columns among age, got covariates=3"),
         ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
-        ({"covariates": ["reward"]}, "covariates must be distinct columns among age"),
     ],
 )
 def test_options_out_of_range_are_refused(options, said):
@@ -179,26 +166,16 @@ def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
             {"actions": ["a", "b"]},
             "must be the actions 'a', 'b', got 'a', 'x'",
         ),
-        (pd.DataFrame(policy(), columns=["a", "b"])[:29], {}, r"got shape \(29, 2\)"),
         (
             pd.DataFrame(policy(), columns=["a", "b"])[::-1],
             {},
             "its rows in the log's order: its index is the log's, reo",
         ),
-        (pd.DataFrame([["x", "y"]] * 30, columns=["a", "b"]), {}, "probabilities must be an array of numbers"),
     ],
 )
 def test_data_frames_that_are_no_policy_of_the_log_are_refused(frame, options, said):
     with pytest.raises(ValueError, match=said):
         evaluate_log(long_log(), frame, estimator="ips", **options)
-
-
-def test_complex_rewards_are_refused():
-    for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
-        with pytest.raises(
-            DataError, match=r"^log: row 0: reward: must be a finite number within ±1e\+50, got \(1\+1j\)\n"
-        ):
-            evaluate_log(long_log(reward=rewards), policy())
 
 
 def test_sums_that_were_rounded_are_made_1_and_the_callers_array_is_left_alone():
