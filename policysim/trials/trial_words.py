@@ -266,8 +266,8 @@ def _who_is_harmed(view: View) -> str:
     ends = unit.change_span(-most["high"], -most["low"])
     more = f" {len(harmed) - 1} more: harmed.csv." if len(harmed) > 1 else ""
     return (
-        f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients) "
-        f"has {unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
+        f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients): "
+        f"{unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
     )
 
 
