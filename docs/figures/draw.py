@@ -53,6 +53,12 @@ def ways_to_publish(study: str) -> pd.DataFrame:
     return ps.ways_to_publish(ps.build_problem(ps.load_study(study)), [0.1, 0.3, 0.5, 1, 2, 3, 5, 10])
 
 
+def acceptability() -> Figure:
+    """Whether B is better than A on the ward, over what a death weighs."""
+    report = ps.report(ROOT / "examples" / "ward" / "study.toml", epsilons=[1.0])
+    return figures.acceptability(report.tables["acceptability"], stated=20, one="a death")
+
+
 # The outcome that leads covid, and what it is called.
 LEAD, TITLES = "death", {"death": "deaths"}
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -61,6 +67,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         table("covid", "frontier"), table("covid", "comparison"), titles=TITLES
     ),
     "benefit_parts": lambda: figures.benefit_parts(table("covid", "losses-by-outcome"), lead=LEAD),
+    "acceptability": acceptability,
     "loss_by_group": lambda: figures.loss_by_group(at_one("covid")),
     "patient_losses": lambda: figures.patient_losses(table("covid", "patient-losses")),
     "action_probabilities": lambda: figures.action_probabilities(examples("covid")),

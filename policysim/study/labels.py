@@ -82,6 +82,7 @@ class Labels:
             title,
             actions={action: action for action in problem.actions},
             outcomes=outcomes,
+            hidden=_secret(problem.adjacency.name, hidden),
             hidden_features=hidden,
             lead=lead,
             one_of_lead="" if lead is None else one_of(outcomes[lead]),
@@ -185,9 +186,14 @@ def hidden(study: Study) -> str:
     """The secret, in words."""
     if study.public:
         return f"everything about the patient but {listed(study.public)}"
-    if study.sensitive:
-        return f"{listed(study.sensitive)}; all else about the patient is public"
-    if study.adjacency == OneFeature.name:
+    return _secret(study.adjacency, study.sensitive)
+
+
+def _secret(adjacency: str, sensitive: Sequence[str]) -> str:
+    """What stays hidden under an adjacency of this name."""
+    if adjacency == Sensitive.name:
+        return f"{listed(sensitive) or 'the sensitive features'}; all else about the patient is public"
+    if adjacency == OneFeature.name:
         return "each single feature of the patient, from an observer who knows all others"
     return "the patient's whole record"
 

@@ -87,7 +87,7 @@ def test_a_time_is_refused_where_another_column_tells_who_was_censored(load):
     frame = trial("time", whole)
     assert load(STUDY.format(column="time"), trial__csv=frame).n_read == N
     frame["status"] = np.where(frame["site"] == "a", 1, 2)[np.random.default_rng(0).permutation(N)]
-    with pytest.raises(InputFileError, match=r"time of follow-up.*\(status tells whose\); name a column of 0 and 1"):
+    with pytest.raises(InputFileError, match=r"time of follow-up.*\(by status\); name a column of 0 and 1"):
         load(STUDY.format(column="time"), trial__csv=frame)
 
 
