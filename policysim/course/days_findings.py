@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.days import DAILY, EQUAL, ONCE, TREE, stated_total, ways
+from policysim.course.days import EQUAL, stated_total, ways
 from policysim.numbers import NEGLIGIBLE, population, written
 from policysim.report import findings as verdicts
 from policysim.report.findings import UTILITY, Findings, hides_of, rows_of
@@ -194,17 +193,12 @@ def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
     of_ways : DataFrame
         Of one horizon, from `policysim.course.days.ways`.
     """
-    best: dict[float, str] = {}
     # The best single treatment, and the uniform draw, look at no record.
-    drawn = of_ways[~of_ways["policy"].isin([BestFixed.name, Uniform.name])]
-    for total, rows in drawn.groupby("total_epsilon"):
-        by_way: dict[Any, dict[Any, Any]] = rows.set_index("way").to_dict("index")
-        chosen = by_way[ONCE]
-        for way in (name for name in (TREE, DAILY) if name in by_way):
-            if by_way[way]["value"] - chosen["value"] > EQUAL * abs(chosen["value"]):
-                chosen = by_way[way]
-        best[float(str(total))] = str(chosen["policy"])
-    return best
+    drawn = of_ways[~of_ways["policy"].isin([BEST_SCHEDULE, BestFixed.name, Uniform.name])]
+    most = drawn.groupby("total_epsilon")["value"].transform("max")
+    # The ways stand in this order.
+    equal = drawn[drawn["value"] >= most - EQUAL * most.abs()].drop_duplicates("total_epsilon")
+    return {float(total): str(policy) for total, policy in zip(equal["total_epsilon"], equal["policy"], strict=True)}
 
 
 def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence[str]) -> pd.DataFrame:
@@ -265,17 +259,13 @@ def _leaks(lettered: pd.DataFrame) -> pd.DataFrame:
 
 def _bounds(everyone: pd.DataFrame) -> pd.DataFrame:
     """What no mechanism does better, at each total where that is proven."""
-    first = everyone[everyone["policy"] == Greedy.name].drop_duplicates("total_epsilon")
-    first = first[first["unbeatable"].notna()]
-    return pd.DataFrame(
-        {
-            "total_epsilon": first["total_epsilon"],
-            "least_loss": (first["value"] - first["unbeatable"]).clip(lower=0.0),
-            "most_kept": first["most_kept"],
-            "hides": first["most_kept_hides"],
-            "proof": first["most_kept_proof"],
-        }
-    ).reset_index(drop=True)
+    proven = everyone[(everyone["policy"] == Greedy.name) & everyone["unbeatable"].notna()]
+    bounds = proven[["total_epsilon", "most_kept"]].assign(
+        least_loss=(proven["value"] - proven["unbeatable"]).clip(lower=0.0),
+        hides=proven["most_kept_hides"],
+        proof=proven["most_kept_proof"],
+    )
+    return bounds.reset_index(drop=True)
 
 
 def _equal_at(study: ScenarioStudy, differences: pd.DataFrame, lead: str) -> dict[float, float]:

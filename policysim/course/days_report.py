@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,6 +12,7 @@ from policies.catalogue import CATALOGUE
 from policies.exponential import ExponentialFitted
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
 from policies.reference import Greedy
+from policysim import figures
 from policysim.course.days import ONCE, TREE, compare_days, horizons_of
 from policysim.course.days_findings import DaysDetails, find
 from policysim.course.days_words import words_of_days
@@ -23,16 +22,13 @@ from policysim.errors import UsageError
 from policysim.numbers import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
-from policysim.report.findings import Findings
+from policysim.report.findings import Findings, rows_of
 from policysim.report.report import Report
 from policysim.study.declared import ScenarioStudy, require_scenario
 from policysim.study.labels import level_in_words
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import checked_epsilons, usable_policies
-from policysim.words import ALL, SizeName
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from policysim.words import ALL
 
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
 OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
@@ -106,6 +102,7 @@ def _usable(
     study: ScenarioStudy, policies: Sequence[str] | None
 ) -> tuple[ScenarioStudy, tuple[str, ...], tuple[str, ...]]:
     """The study with the policies that can be used, all policies that are compared, and why others are not."""
+    asked_by_name = policies is not None and "all" not in policies
     if policies is not None:
         # plan-once and plan-tree are compared in any case; the optimum has another name over days.
         daily = [catalogue_name(name) for name in policies if name not in (ONCE, TREE)]
@@ -114,7 +111,6 @@ def _usable(
     over_days = replace(study, policies=tuple(name for name in study.policies if name not in apart))
     if not over_days.policies:
         raise UsageError(f"{apart[0]} is for one decision, and does not go with --horizon")
-    asked_by_name = policies is not None and "all" not in policies
     usable, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=asked_by_name)
     compared = tuple(dict.fromkeys((*usable, ExponentialFitted.name, Greedy.name)))
     # A study's own list is shared with one decision.
@@ -189,7 +185,7 @@ def _drawings(study: ScenarioStudy, comparison: pd.DataFrame, findings: Findings
             seen.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
         yield Drawing(
             "course",
-            partial(_figure, "value_over_days", drawn),
+            lambda size: figures.value_over_days(drawn, size=size),
             title="Benefit kept against total ε",
             caption=f"Over all {days(details.horizon)}, a line for each mechanism: 0 % is the best single treatment on "
             "all days, 100 % the best for each patient on each day. Dashed red: the total chosen above. Shaded, where "
@@ -200,15 +196,14 @@ def _drawings(study: ScenarioStudy, comparison: pd.DataFrame, findings: Findings
         )
     if not details.published.empty:
         yield _published(study, details)
-    best = details.ways[details.ways["best"]]
     seen = [
         f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
         f"{achieved(row['benefit_kept'], row['most_kept'])}"
-        for row in best.to_dict("records")
+        for row in rows_of(details.ways[details.ways["best"]])
     ]
     yield Drawing(
         "ways",
-        partial(_figure, "ways_over_days", written(details.ways)),
+        lambda size: figures.ways_over_days(written(details.ways), size=size),
         title="Which way, for how many days and at which total ε",
         caption="In each field the way that keeps most of the benefit, how much it keeps, and after the dash the most "
         "that any mechanism can keep.",
@@ -219,34 +214,24 @@ def _drawings(study: ScenarioStudy, comparison: pd.DataFrame, findings: Findings
 
 def _published(study: ScenarioStudy, details: DaysDetails) -> Drawing:
     """What plan-tree gives on each day."""
-    table, treatments = details.published, study.scenario.treatments
-    titles = {f"p_{name}": f"p_{treatment.title}" for name, treatment in treatments.items()}
+    table = details.published
+    titles = {f"p_{name}": treatment.title for name, treatment in study.scenario.treatments.items()}
+    shown = table.rename(columns={column: f"p_{title}" for column, title in titles.items()})
     # Levels in words name their feature.
     some = table["group"] != ALL
     pairs = zip(table.loc[some, "group"], table.loc[some, "level"], strict=True)
-    shown = table.rename(columns=titles)
     shown.loc[some, "level"] = [level_in_words(study.space, group, str(level)) for group, level in pairs]
     shown.loc[some, "group"] = ""
-    everyone = table[table["group"] == ALL].set_index("day")
     seen = [
-        f"day {day}: " + ", ".join(f"{title.removeprefix('p_')} {percent(row[name])}" for name, title in titles.items())
-        for day, row in everyone.iterrows()
+        f"day {row['day']}: " + ", ".join(f"{title} {percent(row[column])}" for column, title in titles.items())
+        for row in rows_of(table[~some])
     ]
     return Drawing(
         "published",
-        partial(_figure, "published_over_days", shown),
+        lambda size: figures.published_over_days(shown, size=size),
         title="What is published on each day",
         caption=f"plan-tree at a total ε = {plain(details.total_epsilon)}: the share of patients who get each "
         "treatment on each day. Everyone, and the groups by their first records that differ most.",
         alternative=f"Of everyone: {'; '.join(seen)}.",
         file="published.csv",
     )
-
-
-def _figure(name: str, table: pd.DataFrame, size: SizeName) -> Figure:
-    """A figure of `policysim.figures`, of a table."""
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim import figures  # noqa: PLC0415
-
-    drawn: Figure = getattr(figures, name)(table, size=size)
-    return drawn

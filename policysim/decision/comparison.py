@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
 from policies.arrays import FloatArray, blocks
@@ -26,7 +26,7 @@ from policysim.study.example_patients import ExampleRows
 from policysim.study.gain import Proof, excess, prove_loss, ratio
 from policysim.study.sweep import (
     REFERENCES,
-    Columns,
+    ColumnValue,
     Group,
     Groups,
     applies,
@@ -96,15 +96,16 @@ def compare_problem(
     means = evaluate_each((at(each, epsilon) for each in usable for epsilon in values), evaluator.evaluate, progress)
     limits = _limits(problem, values, progress) if bounded else []
 
-    evaluations: list[PolicyMeans] = []
+    evaluations: list[Evaluated] = []
     for template in templates:
         # A policy that ignores epsilon is evaluated once, and stands at each.
         evaluations += (
             limits
             if template in bounded
-            else [replace(means[at(template, epsilon)], epsilon=epsilon) for epsilon in values]
+            else [means[at(template, epsilon)]._replace(epsilon=epsilon) for epsilon in values]
         )
-    return tabulate(evaluations, COLUMNS)
+    # The columns are named already.
+    return tabulate(evaluations, {"": attrgetter("columns")})
 
 
 class Evaluator:
@@ -130,40 +131,76 @@ class Evaluator:
         for policy in REFERENCES:
             on = evaluated_on(policy, problem)
             means[policy.name] = self.means(policy.probabilities(on), on)
+        self._greedy, self._fixed, self._uniform = (means[name] for name in (Greedy.name, BestFixed.name, Uniform.name))
+        # The mean of a record's largest |utility| is the scale of the rounding of values.
         largest = np.maximum(problem.utilities.max(axis=1), -problem.utilities.min(axis=1))
-        self.references = References(
-            actions=tuple(problem.actions),
-            best=np.eye(problem.n_actions, dtype=bool),
-            magnitudes=self.groups.totals(problem.prior * largest) / self._patients,
-            greedy=means[Greedy.name],
-            best_fixed=means[BestFixed.name],
-            uniform=means[Uniform.name],
-        )
+        self._magnitudes = self.groups.totals(problem.prior * largest) / self._patients
 
-    def evaluate(self, policy: Policy) -> PolicyMeans:
+    def evaluate(self, policy: Policy) -> Evaluated:
         """A policy at its epsilon: its means, its exact privacy loss, and of the optimum what is proven."""
         on = evaluated_on(policy, self.problem)
         _, probabilities, spent = checked_tables(policy, on)
         if self._examples:
             self._examples.known[policy] = probabilities[rows_on(on, self.problem)[self._examples.records]]
-        proven = np.full((2, len(self.groups)), math.nan)
-        if isinstance(policy, Optimal):
-            # Of everyone, who are the first group.
-            proven[:, 0] = prove_loss(self.problem, policy.epsilon)
-        return PolicyMeans(
-            self._name_of(policy),
-            policy.epsilon,
-            self.groups,
-            self.means(probabilities, on),
-            self.references,
-            least_loss=proven[0],
-            most_kept=proven[1],
-            epsilon_spent=spent,
+        proof = prove_loss(self.problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
+        columns = self.columns(self.means(probabilities, on), proof) | {
+            "epsilon_spent": spent,
             # What is spent beyond the guarantee is rounding.
-            guess_rate=guess_rate_of(probabilities, on, min(spent, policy.guarantee)),
-            guarantee=policy.guarantee,
-            loss_bound=policy.loss_bound(on),
+            "guess_rate": guess_rate_of(probabilities, on, min(spent, policy.guarantee)),
+            "guarantee": policy.guarantee,
+            "loss_bound": policy.loss_bound(on),
+        }
+        return Evaluated(self._name_of(policy), policy.epsilon, self.groups, columns)
+
+    def columns(self, means: Means, proof: Proof) -> dict[str, ColumnValue]:
+        """The columns of a comparison, by name; what a policy reveals and claims is not known here."""
+        greedy, fixed, magnitudes = self._greedy.value, self._fixed.value, self._magnitudes
+        loss = excess(greedy, means.value, magnitudes)
+        outcomes, of_fixed = means.outcomes, self._fixed.outcomes
+        # What is proven of the optimum is about everyone, who are the first group.
+        of_others = [math.nan] * (len(self.groups) - 1)
+        return {
+            "value": means.value,
+            "loss": loss,
+            "normalized_loss": ratio(loss, greedy - self._uniform.value, magnitudes),
+            "benefit_kept": ratio(excess(means.value, fixed, magnitudes), greedy - fixed, magnitudes),
+            # Records of a kind have the same best action.
+            "best_action_rate": np.einsum("gaa->g", means.chosen),
+            **dict(zip((f"p_{name}" for name in self.problem.actions), means.chosen.sum(axis=1).T, strict=True)),
+            **{f"expected_{name}": mean for name, mean in outcomes.items()},
+            # Beyond the same treatment in each group.
+            **{
+                f"extra_{name}": excess(mean, of_fixed[name], np.maximum(abs(mean), abs(of_fixed[name])))
+                for name, mean in outcomes.items()
+            },
+            **dict.fromkeys(("epsilon_spent", "guess_rate", "guarantee", "loss_bound"), math.nan),
+            "least_loss": [proof.least_loss, *of_others],
+            "most_kept": [proof.most_kept, *of_others],
+        }
+
+    def limits(self, epsilon: float) -> list[Evaluated]:
+        """Bounds of the limit at an epsilon, of everyone: a value that is reached, and one that none exceeds.
+
+        Where there is no proof there is no second one.
+        """
+        proof, best = prove_loss(self.problem, epsilon), self._greedy.value
+        unknown = Means(
+            best - proof.least_loss,
+            np.full(self._greedy.chosen.shape, math.nan),
+            dict.fromkeys(self.problem.outcomes, np.full(len(best), math.nan)),
         )
+        reached = replace(unknown, value=np.array([achievable_value(self.problem, epsilon)]))
+        found = [Evaluated(ACHIEVABLE, epsilon, self.groups, self.columns(reached, proof))]
+        if not math.isnan(proof.least_loss):
+            # As it was proven, and not as it was subtracted.
+            least = np.array([proof.least_loss])
+            columns = self.columns(unknown, proof) | {
+                "loss": least,
+                "normalized_loss": ratio(least, best - self._uniform.value, self._magnitudes),
+                "benefit_kept": np.array([proof.most_kept]),
+            }
+            found.append(Evaluated(UNBEATABLE, epsilon, self.groups, columns))
+        return found
 
     def _name_of(self, policy: Policy) -> str:
         """Its name; of a policy that gives everyone one action that was named, the name of the action, too."""
@@ -206,26 +243,9 @@ class Evaluator:
         return Means(value, chosen / self._patients[:, None, None], outcomes)
 
 
-def _limits(problem: DecisionProblem, epsilons: Sequence[float], progress: Progress) -> list[PolicyMeans]:
-    """Bounds of the limit at each epsilon, of everyone: a value that is reached, and one that none exceeds.
-
-    Where there is no proof there is no second one.
-    """
-    evaluator = Evaluator(problem)
-    unknown = np.full((1, evaluator.references.best.shape[0], problem.n_actions), math.nan)
-    outcomes = dict.fromkeys(problem.outcomes, np.array([math.nan]))
-
-    def bound(policy: str, epsilon: float, value: float, proof: Proof) -> PolicyMeans:
-        means = Means(np.array([value]), unknown, outcomes)
-        return PolicyMeans(policy, epsilon, evaluator.groups, means, evaluator.references, *np.array([proof]).T)
-
-    def bounds(epsilon: float) -> list[PolicyMeans]:
-        proof = prove_loss(problem, epsilon)
-        reached = bound(ACHIEVABLE, epsilon, achievable_value(problem, epsilon), proof)
-        best = float(evaluator.references.greedy.value[0])
-        proven = not math.isnan(proof.least_loss)
-        return [reached, *([bound(UNBEATABLE, epsilon, best - proof.least_loss, proof)] if proven else [])]
-
+def _limits(problem: DecisionProblem, epsilons: Sequence[float], progress: Progress) -> list[Evaluated]:
+    """Bounds of the limit at each epsilon."""
+    bounds = Evaluator(problem).limits
     # The first by itself: it finds out what is the same for all of them.
     found = evaluate_each(epsilons[:1], bounds, progress) | evaluate_each(epsilons[1:], bounds, progress)
     return [bound for epsilon in epsilons for bound in found[epsilon]]
@@ -242,7 +262,8 @@ class Means:
     value : array, (n_groups,)
         Expected utility.
     chosen : array, (n_groups, n_kinds, n_actions)
-        The probability that a patient is of a kind (`References`) and gets an action.
+        The probability that a patient is of a kind and gets an action. Records are of one kind that have the same best
+        action: there are as many kinds as actions.
     outcomes : mapping of str to array, (n_groups,)
         The expectation of each outcome.
     """
@@ -252,120 +273,10 @@ class Means:
     outcomes: Mapping[str, FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class References:
-    """What policies are measured against in one problem.
-
-    Records are of one kind that have the same best action: there are as many kinds as actions.
-
-    Attributes
-    ----------
-    actions : tuple of str
-        Their names.
-    best : array of bool, (n_kinds, n_actions)
-        Which action is best.
-    magnitudes : array, (n_groups,)
-        The mean of a record's largest |utility|: the scale of the rounding of values.
-    greedy, best_fixed, uniform : Means
-        Of these policies.
-    """
-
-    actions: tuple[str, ...]
-    best: NDArray[np.bool_]
-    magnitudes: FloatArray
-    greedy: Means
-    best_fixed: Means
-    uniform: Means
-
-
-@dataclass(frozen=True, eq=False)
-class PolicyMeans:
-    """One policy at one epsilon, or a bound of the limit there, evaluated.
-
-    Attributes
-    ----------
-    policy, epsilon : str, float
-        As the table has them.
-    groups : sequence of Group
-        Everyone first.
-    means : Means
-        What it gives them.
-    references : References
-        Of the same groups.
-    least_loss, most_kept : array, (n_groups,)
-        What is proven of the optimum, about everyone; else NaN.
-    epsilon_spent, guess_rate, guarantee, loss_bound : float
-        What it reveals and claims; NaN for bounds of the limit, which are no policies.
-    """
+class Evaluated(NamedTuple):
+    """One policy at one epsilon, or a bound of the limit there: its columns, by name, of the groups, everyone first."""
 
     policy: str
     epsilon: float
     groups: Sequence[Group]
-    means: Means
-    references: References
-    least_loss: FloatArray
-    most_kept: FloatArray
-    epsilon_spent: float = math.nan
-    guess_rate: float = math.nan
-    guarantee: float = math.nan
-    loss_bound: float = math.nan
-
-
-def loss(of: PolicyMeans) -> FloatArray:
-    """V(greedy) − V."""
-    if of.policy == UNBEATABLE:
-        return of.least_loss
-    return excess(of.references.greedy.value, of.means.value, of.references.magnitudes)
-
-
-def normalized_loss(of: PolicyMeans) -> FloatArray:
-    """Loss / (V(greedy) − V(uniform)); NaN where that is rounding."""
-    lost_by_lot = of.references.greedy.value - of.references.uniform.value
-    return ratio(loss(of), lost_by_lot, of.references.magnitudes)
-
-
-def benefit_kept(of: PolicyMeans) -> FloatArray:
-    """(V − V(best-fixed)) / (V(greedy) − V(best-fixed)); NaN where that is rounding."""
-    if of.policy == UNBEATABLE:
-        return of.most_kept
-    fixed, magnitudes = of.references.best_fixed.value, of.references.magnitudes
-    return ratio(excess(of.means.value, fixed, magnitudes), of.references.greedy.value - fixed, magnitudes)
-
-
-def best_action_rate(of: PolicyMeans) -> FloatArray:
-    """P(the best action)."""
-    rates: FloatArray = np.einsum("gka,ka->g", of.means.chosen, of.references.best)
-    return rates
-
-
-def given(of: PolicyMeans) -> dict[str, FloatArray]:
-    """P(action), of each."""
-    return dict(zip(of.references.actions, of.means.chosen.sum(axis=1).T, strict=True))
-
-
-def extra(of: PolicyMeans) -> dict[str, FloatArray]:
-    """E(outcome) − E(outcome under best-fixed, the same treatment in each group), of each."""
-    found = {}
-    for name, mean in of.means.outcomes.items():
-        fixed = of.references.best_fixed.outcomes[name]
-        found[name] = excess(mean, fixed, np.maximum(abs(mean), abs(fixed)))
-    return found
-
-
-# A name that ends in "_" is the beginning of several: of each action, or of each outcome.
-COLUMNS: Columns[PolicyMeans] = {
-    "value": attrgetter("means.value"),
-    "loss": loss,
-    "normalized_loss": normalized_loss,
-    "benefit_kept": benefit_kept,
-    "best_action_rate": best_action_rate,
-    "p_": given,
-    "expected_": attrgetter("means.outcomes"),
-    "extra_": extra,
-    "epsilon_spent": attrgetter("epsilon_spent"),
-    "guess_rate": attrgetter("guess_rate"),
-    "guarantee": attrgetter("guarantee"),
-    "loss_bound": attrgetter("loss_bound"),
-    "least_loss": attrgetter("least_loss"),
-    "most_kept": attrgetter("most_kept"),
-}
+    columns: Mapping[str, ColumnValue]

@@ -38,8 +38,6 @@ class Exchange:
 
     Attributes
     ----------
-    option, than : str
-        Their names: whether `option` is better than `than`.
     stated : float
         What one of the outcome that leads weighs in the study; NaN where none leads.
     rest : array, (n_versions,)
@@ -50,8 +48,6 @@ class Exchange:
         What rounding makes of equal utilities.
     """
 
-    option: str
-    than: str
     stated: float
     rest: FloatArray
     lead: FloatArray
@@ -153,10 +149,10 @@ def exchange(versions: pd.DataFrame, option: str, than: str, *, lead: str | None
     """
     utility, rounding = differences(versions, option, than, "value")
     if lead is None:
-        return Exchange(option, than, math.nan, utility, np.zeros(len(utility)), rounding)
+        return Exchange(math.nan, utility, np.zeros(len(utility)), rounding)
     more, _ = differences(versions, option, than, f"expected_{lead}")
     weights = _wide(versions, "lead_weight")[option].to_numpy() if "lead_weight" in versions else weight
-    return Exchange(option, than, weight, _without(utility + weights * more, rounding), more, rounding)
+    return Exchange(weight, _without(utility + weights * more, rounding), more, rounding)
 
 
 def as_one_version(comparison: pd.DataFrame, epsilon: float) -> pd.DataFrame:

@@ -101,8 +101,9 @@ class DecisionDetails:
         option, than, outcome, title, value (among `patients`): what sentences name.
     lead_weight : float
         What one of the leading outcome weighs; NaN where none leads.
-    unit, unit_weight : str, float
-        The outcome that B saves most of, by its title, and what one of it weighs; "" and NaN where there is none.
+    unit, unit_weight, stated_worth : str, float, float
+        The outcome that B saves most of, by its title, what one of it weighs, and how many of them one of the leading
+        outcome counts for in the study; "" and NaN where there is none.
     zones : DataFrame
         low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
         A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
@@ -163,6 +164,7 @@ class DecisionDetails:
     lead_weight: float
     unit: str
     unit_weight: float
+    stated_worth: float
     zones: pd.DataFrame
     exchange: Exchange
     acceptability: pd.DataFrame
@@ -425,6 +427,7 @@ def _details(
         lead_weight=weights.get(labels.lead or "", math.nan),
         unit="" if unit is None else _title(evidence, unit),
         unit_weight=unit_weight,
+        stated_worth=weights.get(labels.lead or "", math.nan) / unit_weight,
         zones=printed_zones(exchanged.zones, unit_weight),
         exchange=exchanged,
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,

@@ -190,7 +190,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     yield Line("Hiding everything", _costs(findings))
     if details.same and not details.same_as_a:
         both = "Both hide everything: the weights decide, not privacy."
-        yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
+        yield Line("A or B?", f"{both} B {_trades(findings, *details.leaking)}.")
     elif not details.same:
         yield Line(f"Leaking up to ε = {epsilon}", f"{_trades(findings, *details.leaking)}.")
     if _verdict(findings, "B", "A") != EQUAL:
@@ -248,9 +248,8 @@ def _worth(findings: Findings, labels: Labels) -> Line:
         weighs = weighs if details.lead_weight > 0 else ""
         return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
-    stated = details.lead_weight / details.unit_weight
     rows = [
-        (f"{rounded(stated)} (this study)", verdict),
+        (f"{rounded(details.stated_worth)} (this study)", verdict),
         *(_zone(zone, details) for zone in rows_of(details.zones)),
     ]
     return Line("Is that worth it?", question, tuple(rows))
@@ -297,18 +296,12 @@ def _how_sure(details: DecisionDetails) -> str:
     if drawn.get("default"):
         numbers = f"{plain(drawn['default'])} of {plain(details.numbers)}"
         ways.append(f"numbers of treatments ({numbers}) vary by an assumed spread, {plain(details.spread)}")
-    wider = [
-        f"at {WIDER[int(row['times'])]} in {plain(row['better_in'])}{_unsure(row, details)}"
-        for row in rows_of(details.wider)
-    ]
+    wider = []
+    for row in rows_of(details.wider):
+        unsure = verdict_of_versions(row["better_in"] / details.versions) == NOT_SHOWN
+        wider.append(f"at {WIDER[row['times']]} in {plain(row['better_in'])}{' (below 9 of 10)' if unsure else ''}")
     beside = f" B is better {', '.join(wider)}." if wider else ""
     return f"{capital(in_a_row(ways, 'and'))}.{beside}"
-
-
-def _unsure(row: Mapping[str, Any], details: DecisionDetails) -> str:
-    """Whether so many versions no longer show that B is better."""
-    better = float(row["better_in"]) / details.versions
-    return " (below 9 of 10)" if verdict_of_versions(better) == NOT_SHOWN else ""
 
 
 def _harmed(findings: Findings, labels: Labels) -> str:
@@ -419,13 +412,16 @@ def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
     details: DecisionDetails = findings.details
     if details.textbook is not None and details.sensitivity > NEGLIGIBLE and not crowded:
         yield _why_textbook(details)
-    other = (
-        "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at random "
-        f"(at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
-    )
-    published = not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing"
-    again = "" if details.same else "A second treatment of a patient leaks again, up to ε."
-    yield from filter(None, [" ".join(filter(None, [other if published and not crowded else "", again]))])
+    texts = []
+    if not math.isnan(details.list_true) and lettered_now(findings)["C"]["hides"] == "nothing" and not crowded:
+        texts.append(
+            "If only a list is published, and nobody sees the treatment: give C, and replace treatments in it at "
+            f"random (at ε = {plain(details.epsilon)}, {percent(details.list_true)} stay true)."
+        )
+    if not details.same:
+        texts.append("A second treatment of a patient leaks again, up to ε.")
+    if texts:
+        yield " ".join(texts)
     if details.unlettered:
         yield f"No room here, but in --full: {in_a_row(details.unlettered, 'and')}."
 

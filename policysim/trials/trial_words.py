@@ -81,6 +81,14 @@ class Unit(NamedTuple):
         """A difference of two, with its sign."""
         return change(self.counted_of * value, self.places)
 
+    def span(self, low: float, high: float) -> str:
+        """An interval of a mean outcome."""
+        return f"{self.mean(low)} to {self.mean(high)}"
+
+    def change_span(self, low: float, high: float) -> str:
+        """An interval of a difference."""
+        return f"{self.change(low)} to {self.change(high)}"
+
 
 class View(NamedTuple):
     """The findings at one epsilon: options by letter, their differences from A, and arms with the verdict on each."""
@@ -220,7 +228,7 @@ def _best_arm(view: View) -> str:
     equal = arms[arms["verdict"] != WORSE].sort_values("mean", ascending=False, kind="stable")
     means = [unit.mean(value) for value in equal["mean"]]
     if len(equal) == 1:
-        ends = " to ".join(unit.mean(end) for end in equal[["low", "high"]].iloc[0])
+        ends = unit.span(equal["low"].iloc[0], equal["high"].iloc[0])
         return f"{_named(equal)} has {means[0]} {unit.noun} ({INTERVAL} {ends}), more than every other arm."
     worse = arms[arms["verdict"] == WORSE]
     beside = f" Worse: {_named(worse)}." if len(worse) else ""
@@ -240,8 +248,8 @@ def _instead_of_a(view: View, option: str) -> str:
     conclusion = "no conclusion" if view.details.doubted else CONCLUSIONS[row["verdict"]].format(option)
     if row["verdict"] == EQUAL:
         return f"{option} instead of A: {conclusion}."
-    ends = f"{INTERVAL} {unit.change(row['low'])} to {unit.change(row['high'])}"
-    return f"{option} instead of A: {unit.change(row['value'])} {unit.noun} ({ends}): {conclusion}."
+    ends = unit.change_span(row["low"], row["high"])
+    return f"{option} instead of A: {unit.change(row['value'])} {unit.noun} ({INTERVAL} {ends}): {conclusion}."
 
 
 def _who_is_harmed(view: View) -> str:
@@ -255,7 +263,7 @@ def _who_is_harmed(view: View) -> str:
     if not harmed:
         return "No group of patients can be shown to do worse by B instead of A."
     most = harmed[0]
-    ends = f"{unit.change(-most['high'])} to {unit.change(-most['low'])}"
+    ends = unit.change_span(-most["high"], -most["low"])
     more = f" {len(harmed) - 1} more: harmed.csv." if len(harmed) > 1 else ""
     return (
         f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients) "
@@ -285,31 +293,24 @@ def _options_table(view: View) -> Grid:
         against_a = ("", "", "")
         if letter in view.against_a:
             other = view.against_a[letter]
-            ends = f"{unit.change(other['low'])} to {unit.change(other['high'])}"
-            against_a = (unit.change(other["value"]), ends, other["verdict"])
-        title, ends = (
-            f"{letter}  {_short(row['title'], ARM_LETTERS)}",
-            f"{unit.mean(row['low'])} to {unit.mean(row['high'])}",
-        )
-        rows.append((title, unit.mean(row["value"]), ends, *against_a, right(row["told_apart"])))
+            against_a = (unit.change(other["value"]), unit.change_span(other["low"], other["high"]), other["verdict"])
+        value = (unit.mean(row["value"]), unit.span(row["low"], row["high"]))
+        rows.append((f"{letter}  {_short(row['title'], ARM_LETTERS)}", *value, *against_a, right(row["told_apart"])))
     head = (f"{unit.title} at {view.at}", "mean", "interval", "minus A", "interval", "verdict", "told apart")
     return Grid(head, tuple(rows), name="options")
 
 
 def _arms_table(view: View) -> Grid:
     """Each arm, had all patients been given it."""
-    unit = view.unit
-    rows = [
-        (
-            f"{_short(str(arm), ARM_LETTERS)} ({row['rows']:,})",
-            unit.mean(row["mean"]),
-            f"{unit.mean(row['low'])} to {unit.mean(row['high'])}",
-            row["verdict"],
-        )
-        for arm, row in view.arms.to_dict("index").items()
-    ]
-    head = ("Each arm before any model (its patients)", "mean", "interval", "than the highest")
-    return Grid(head, tuple(rows), name="arms")
+    arms = view.arms
+    patients = zip(arms.index, arms["rows"], strict=True)
+    columns: dict[str, Iterable[str]] = {
+        "Each arm before any model (its patients)": [f"{_short(str(arm), ARM_LETTERS)} ({n:,})" for arm, n in patients],
+        "mean": arms["mean"].map(view.unit.mean),
+        "interval": map(view.unit.span, arms["low"], arms["high"]),
+        "than the highest": arms["verdict"],
+    }
+    return Grid.of_columns(columns, name="arms")
 
 
 def _trace_table(view: View) -> Grid:

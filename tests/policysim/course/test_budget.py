@@ -297,14 +297,6 @@ def test_a_planted_bug_in_eta_breaks_the_exact_delta(bug, monkeypatch):
 # The daily epsilon.
 
 
-def test_without_a_delta_only_basic_composition_is_left():
-    found = PrivacyBudget(1.4).daily(make_policy("exponential-fitted"), [BINARY] * 14)
-    assert (found.epsilon, found.rho) == (1.4 / 14, None) and found.composition in ("basic", "exact-losses")
-    assert 1.4 * (1 - 1e-5) <= found.total_epsilon <= 1.4
-    assert found.policy == make_policy("exponential-fitted", epsilon=1.4 / 14)
-    assert found.days == 14
-
-
 def test_the_daily_epsilon_of_any_policy_is_exact_for_two_answers_and_that_of_bounded_range_spends_all_of_rho():
     budget = PrivacyBudget(3.0, 1e-6)
     epsilon = budget.daily_epsilon(1000)
@@ -328,24 +320,6 @@ def test_no_epsilon_more_than_a_hundredth_larger_is_affordable(name, seed):
     assert found.total_epsilon <= converted_epsilon(rho, budget.delta) * (1 + 1e-5)
     for larger in (1.0101, 1.03, 1.1, 1.3, 2.0):
         assert composed(spend(make_policy(name), problems, [found.epsilon * larger] * 30), 1e-5)[1] > budget.epsilon
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-@pytest.mark.parametrize("total", [0.3, 2.0, 9.0])
-def test_without_a_delta_the_exact_losses_of_the_days_fill_the_total(name, total):
-    problems = [random_problem(seed, n_records=6, k=3) for seed in range(5)]
-    found = PrivacyBudget(total).daily(make_policy(name), problems)
-    losses = [
-        privacy_loss_of_logs(found.policy.log_probabilities(problem), AnyRecord()).epsilon for problem in problems
-    ]
-    assert found.epsilon >= total / 5
-    assert sum(losses) <= found.total_epsilon * (1 + 1e-9) <= total * (1 + 2e-9)
-    if name in SMOOTH:
-        assert sum(losses) >= 0.985 * total
-    if name == "exponential":
-        # Its formula promises more loss than the tables have.
-        assert (found.composition, found.rho) == ("exact-losses", None)
-        assert found.epsilon > 1.05 * total / 5
 
 
 def test_a_day_on_which_nothing_is_revealed_leaves_its_part_to_the_others():
@@ -380,13 +354,6 @@ def test_policies_that_take_no_epsilon_spend_their_guarantee():
     for name, each in (("uniform", 0.0), ("best-fixed", 0.0), ("greedy", math.inf)):
         found = PrivacyBudget(1.0, 1e-6).daily(make_policy(name), [BINARY] * 5)
         assert (found.epsilon, found.total_epsilon, found.composition) == (each, each, "basic")
-
-
-def test_where_nothing_can_be_revealed_every_epsilon_is_free():
-    same = DecisionProblem([[0.0, 1.0], [2.0, 3.0]], [0.5, 0.5], AnyRecord())
-    for name in ("exponential-fitted", "permute-and-flip", "randomized-response"):
-        found = PrivacyBudget(1.0, 1e-6).daily(make_policy(name), [same] * 4)
-        assert (found.epsilon, found.total_epsilon) == (math.inf, 0.0)
 
 
 def test_no_limit_and_no_budget_at_all():

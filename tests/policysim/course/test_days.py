@@ -15,7 +15,7 @@ from policies import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
-from policysim.course.course_evaluation import ENDS, ProcessEvaluator
+from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.days import compare_days, ways
 from policysim.course.days_report import report
 from policysim.course.planning import optimal_course, policy_value
@@ -127,20 +127,6 @@ def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     assert taken >= 4 and (table[table["policy"] == "exponential"]["epsilon"] > 0).any()
 
 
-def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(study):
-    process = build_course(study, 3)
-    evaluator = ProcessEvaluator(process, optimal_course(process), ("age",))
-    every = list(product(range(3), repeat=3))
-    assert len(every) > ENDS
-    for schedule in [*every, every[0]]:
-        tables = [np.eye(3)[np.full(len(process.initial), action)] for action in schedule]
-        found = evaluator.of_schedule(schedule)
-        assert found.value[0] == pytest.approx(policy_value(process, tables), abs=1e-12)
-        whole = evaluator.backward(lambda day, _, tables=tables: (np.log(np.maximum(tables[day], 1e-300)), tables[day]))
-        assert found.value == pytest.approx(whole.value, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
-        assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
-
-
 def test_a_larger_total_never_keeps_less(compared):
     table = compared[1]
     table = table[table["policy"] != "greedy"]
@@ -157,28 +143,6 @@ def test_a_larger_total_never_keeps_less(compared):
         assert (rows["unbeatable"].diff().dropna() >= 0).all()
     for _, rows in ways(table).groupby(["way", "horizon"]):
         assert rows["total_epsilon"].tolist() == list(TOTALS) and (rows["value"].diff().dropna() >= 0).all()
-
-
-def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
-    """With as much on each day, the daily optimum trusts Q-values that it does not live up to."""
-    totals, template = (0.2, 0.7, 5.0), make_policy("optimal")
-    process = build_course(study, 5)
-    problems = [day.whole for day in optimal_course(process).decisions(template)]
-
-    def equal(epsilon):
-        return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
-
-    held = best_of_all(Schedules.of(process, held=1))
-    schedule = policy_value(process, [np.eye(3)[np.full(len(process.initial), action)] for action in held])
-    largest = [ps.PrivacyBudget(total).daily(template, problems).epsilon for total in totals]
-    assert equal(largest[0]) < equal(largest[1]) < schedule
-    best = schedule
-    for total, epsilon, (_, tables) in zip(totals, largest, planned(study, 5, "optimal", totals), strict=True):
-        value = policy_value(process, tables)
-        assert value >= max(best, equal(epsilon)) - 1e-12
-        best = value
-        assert ps.privacy_loss(published(process, tables), ps.AnyRecord()).epsilon <= total + 1e-12
-    assert best > schedule + 1e-3
 
 
 def run(capsys, *arguments):

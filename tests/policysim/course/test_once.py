@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from full_programme import full_value
-from small_processes import expected_by_paths, moves_of, random_arrays, value_of_schedule
+from small_processes import moves_of, random_arrays, value_of_schedule
 
 import policysim as ps
 from policysim.course.schedules import Schedules, best_schedule
@@ -42,17 +42,6 @@ def published(process, plan):
             reached = reached @ moves[:, action]
         joint[first, code] += reached.sum()
     return joint
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_values_of_schedules_are_those_of_their_paths(seed):
-    process = chain(seed, horizon=3, discount=0.9)
-    found = ps.plan_once(process, epsilon=1.0)
-    for column, schedule in zip(found.problem.utilities.T, found.schedules, strict=True):
-        assert column == pytest.approx(value_of_schedule(process, schedule), abs=1e-12)
-        daily = np.stack([np.tile(np.eye(3)[action], (4, 1)) for action in schedule])
-        by_paths = expected_by_paths(moves_of(process), process.rewards, daily, 0, discount=0.9)
-        assert column[0] == pytest.approx(by_paths, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -150,22 +139,6 @@ def test_a_public_feature_that_changes_is_refused(study):
         ps.plan_once(ps.build_course(study, 3), epsilon=1.0, public=["age", "fever"])
 
 
-def test_the_course_of_a_treatment_has_its_deaths_and_groups(study):
-    process = ps.build_course(study, 3)
-    found = ps.plan_once(process, epsilon=2.0)
-    assert found.schedules.shape[1] == 3
-    of_day = [process.outcomes["death"]] * 3
-    for schedule, column in zip(found.schedules, found.problem.outcomes["death"].T, strict=True):
-        later = np.zeros(len(process.initial))
-        for action, deaths in zip(reversed(schedule), of_day, strict=True):
-            later = deaths[:, action] + process.continuation(later)[:, action]
-        assert column == pytest.approx(later, abs=1e-15)
-    table = ps.compare(found.problem, policies=["optimal"], epsilons=[2.0], by=["age"])
-    assert table["value"].iloc[0] == pytest.approx(found.value, abs=1e-12)
-    # The absorbed record is one of those that are hidden.
-    assert len(found.probabilities) == study.scenario.space.size + 1
-
-
 def test_an_endless_process_holds_its_last_action():
     moves, rewards, initial, _ = random_arrays(np.random.default_rng(3))
     process = ps.TabularMDP(moves, rewards, initial, discount=0.9)
@@ -194,14 +167,10 @@ def test_a_long_horizon_holds_each_action_for_several_decisions():
     [
         ({"epsilon": -1.0}, r"epsilon must be >= 0, got epsilon=-1.0"),
         ({"policy": 3}, "policy must be a name or a Policy"),
-        ({"policy": "optimum"}, "unknown policy 'optimum'"),
         ({"schedules": 1}, "schedules must be from 2 to 62, got schedules=1"),
-        ({"schedules": 2.5}, r"schedules must be a whole number, or actions \(m, H\)"),
         ({"schedules": [[0, 1, 2]]}, r"schedules must be whole numbers of shape \(m, 4\), got shape \(1, 3\)"),
-        ({"schedules": [[0, 1, 2, 0], [0, 1]]}, "got rows of several lengths"),
         ({"schedules": [[0, 1, 2, 0]]}, "schedules must be 2 to 62 distinct rows, got 1 rows"),
         ({"schedules": [[0, 1, 2, 0], [0, 1, 3, 0]]}, r"schedules\[1, 2\] must be one of the actions \[0, 1, 2\]"),
-        ({"schedules": [[0.0, 1, 2, 0], [0, 1, 1, 0]]}, "schedules must be whole numbers"),
         ({"held": 0}, "held must be a whole number >= 1 and <= the horizon 4, got held=0"),
         ({"held": 2, "schedules": [[0, 1, 2, 0], [0, 0, 0, 0]]}, "held goes with a number of schedules"),
         ({"public": "age"}, "public must be a list of features, got public='age'"),

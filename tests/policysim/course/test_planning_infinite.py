@@ -155,15 +155,6 @@ def test_a_loop_that_breaks_even_is_left_at_its_best_point():
     assert np.isnan(policy_values(mdp, [[1, 0], [1, 0]])).all()
 
 
-def test_a_loop_that_cannot_be_reached_does_no_harm():
-    moves = np.zeros((3, 2, 3))
-    moves[0, :, 1] = moves[2, :, 2] = 1
-    mdp = TabularMDP(moves, [[4, 4], [1, 1], [-1, -1]], [1, 0, 0], ends=[[0, 0], [1, 1], [0, 0]])
-    table = np.full((3, 2), 0.5)
-    assert policy_value(mdp, table) == 5
-    assert policy_values(mdp, table).tolist() == [5, 1, -np.inf]
-
-
 def test_masked_actions_are_never_taken():
     moves, rewards, initial, last = random_arrays(np.random.default_rng(0), 6, 3, ends=0.1)
     mask = np.random.default_rng(1).random((6, 3)) < 0.6
@@ -183,17 +174,6 @@ def test_sparse_and_dense_solvers_agree(monkeypatch):
     monkeypatch.setattr(planning_infinite, "DENSE", 0)
     for one, other in zip(dense, (plan(mdp).values, policy_values(mdp, table), chain_visits(mdp, table)), strict=True):
         assert one == pytest.approx(other, rel=1e-9)
-
-
-def test_a_long_corridor_is_solved_sparse():
-    n = 5000
-    ahead = sparse.diags_array(np.ones(n - 1), offsets=1, shape=(n, n)).tocsr()
-    stay = sparse.eye_array(n, format="csr")
-    ends = np.zeros((n, 2))
-    ends[-1, 0] = 1
-    mdp = TabularMDP([ahead, stay], np.full((n, 2), -1.0), np.eye(1, n)[0], ends=ends)
-    assert plan(mdp).value == -n
-    assert policy_value(mdp, np.full((n, 2), 0.5)) == pytest.approx(-2 * n)
 
 
 def rare_exit(rare):

@@ -205,13 +205,6 @@ def test_without_a_horizon_the_optimum_of_each_decision_is_refused_in_one_line()
     assert table[table["epsilon"] == 3].reset_index(drop=True).equals(alone)
 
 
-def test_the_optimum_of_each_decision_is_no_limit_for_the_course():
-    """Why it is called so: on this chain, one that is compared with it is worth more over the course."""
-    names = ["optimal-daily", "randomized-response", "best-fixed"]
-    found = ps.compare(process(12), policies=names, epsilons=[1], continuation="optimal").set_index("policy")["value"]
-    assert found.drop("optimal-daily").max() > found["optimal-daily"] + 1e-2
-
-
 def test_without_an_action_for_all_there_is_no_benefit_to_keep():
     mask = MASK.copy()
     mask[3] = [False, False, True]
@@ -423,20 +416,6 @@ def test_a_table_that_claims_half_its_loss_is_seen_in_what_is_published(monkeypa
     (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
     joint = published(mdp, replayed(mdp, found)[0])
     assert worst_divergence(joint, total_spent(found, 0.0)) > 0.01
-
-
-def test_public_masks_hide_states_among_those_that_allow_the_same():
-    # States 0 and 1 allow all; 2 allows two, and is only reached from itself, as the mask must not change.
-    mask = np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], dtype=bool)
-    rng = np.random.default_rng(5)
-    moves = np.zeros((4, 3, 4))
-    moves[:2, :, :2], moves[2:, :, 2:] = rng.dirichlet(np.ones(2), size=(2, 3)), rng.dirichlet(np.ones(2), size=(2, 3))
-    mdp = TabularMDP(moves, rng.normal(size=(4, 3)), np.full(4, 0.25), horizon=3, admissible=mask, mask_public=True)
-    (found,) = planner_of(mdp).within(make_policy("exponential-fitted"), [1.5], 0.0)
-    tables, value = replayed(mdp, found)
-    assert found.value == pytest.approx(value, rel=1e-12)
-    joint = published(mdp, tables)
-    assert max(worst_divergence(joint[part], total_spent(found, 0.0)) for part in (slice(2), slice(2, 4))) <= 1e-12
 
 
 def test_epsilon_goes_to_the_day_on_which_it_buys_most():

@@ -1,7 +1,6 @@
 """Simulated patients, drawn in batches, against exact values."""
 
 import json
-import re
 import tracemalloc
 import warnings
 from dataclasses import replace
@@ -17,7 +16,6 @@ from policysim.course import simulation
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.simulation import simulate
 from policysim.course.treatment_course import build_course
-from policysim.progress import Progress
 from policysim.study.checks import Agreement
 
 # One simulated mean in 16,000 is further from a right exact value, and seeds are fixed.
@@ -69,21 +67,6 @@ def test_patients_have_the_exact_value_of_several_days(tmp_path, kind, way):
     found = simulate(study, plan, patients=200_000, exact=exact, seed=4).agreement
     assert found.errors_apart <= ERRORS
     assert not replace(found, exact=exact * 1.06).agrees
-
-
-def test_the_studys_own_scenario_and_utility_are_simulated(path):
-    study = ps.load_study(path)
-    process = build_course(study, 3)
-    policy = make_policy("exponential", epsilon=2.0)
-    tables = [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
-    exact = policy_value(process, tables)
-    done, expected = [], []
-    progress = Progress(done.append, expected.append)
-    found = simulate(study, tables, patients=100_000, exact=exact, seed=1, progress=progress)
-    assert (done, expected) == ([1, 1], [2])
-    assert found.agreement.errors_apart <= ERRORS
-    default = ps.load_study(write_small_study(path.parent / "default", scenario=WITH_ONSET))
-    assert abs(policy_value(build_course(default, 3), tables) - exact) > 10 * found.agreement.standard_error
 
 
 @pytest.mark.parametrize("way", ["daily", "plan-once", "plan-tree"])
@@ -185,29 +168,6 @@ def test_the_command_says_that_they_agree(capsys, path):
         assert abs(count - 20_000 * exact[name]) <= ERRORS * np.sqrt(2 * 20_000 * exact[name])
 
 
-@pytest.mark.parametrize(("error", "places"), [(0.1, 6), (0.0001, 6), (0.00000123, 7), (0.0000000123, 9)])
-def test_a_smaller_standard_error_shows_more_digits(capsys, path, monkeypatch, error, places):
-    """At least six decimals, and two digits of the standard error."""
-    found = simulate(ps.load_study(path), [np.full((32, 3), 1 / 3)], patients=2, exact=0.0, seed=0)
-    agreement = Agreement(10**9, -0.5, error, -0.5, 1.0)
-    monkeypatch.setattr(simulation, "simulate", lambda *_, **__: replace(found, agreement=agreement))
-    out = run(capsys, "simulate", str(path), "--patients", "1e9")[1]
-    assert "1,000,000,000 simulated patients, 1 day, exponential at ε = 1\n" in out
-    (shown,) = [line for line in out.splitlines() if line.startswith("Utility")]
-    decimals = [len(digits) for digits in re.findall(r"−\d+\.(\d+)", shown)]
-    assert decimals and set(decimals) == {places}
-
-
-def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path):
-    over_days = ("simulate", str(path), "--patients", "2000", "--horizon", "2", "--policy")
-    code, out, err = run(capsys, *over_days, "optimal-daily")
-    assert (code, err) == (0, "") and "2 days, optimal-daily at ε = 1 on each day\n" in out
-    code, same, err = run(capsys, *over_days, "optimal")
-    assert (code, err) == (0, "") and same == out
-    code, one, err = run(capsys, "simulate", str(path), "--patients", "2000", "--policy", "optimal")
-    assert (code, err) == (0, "") and "1 day, optimal at ε = 1\n" in one
-
-
 @pytest.mark.parametrize(("way", "plan"), [("plan-once", ps.plan_once), ("plan-tree", ps.plan_tree)])
 def test_a_plan_of_the_whole_course_is_simulated(capsys, path, way, plan):
     arguments = ("simulate", str(path), "--patients", "2e4", "--horizon", "2", "--policy", way, "--epsilon", "2")
@@ -280,7 +240,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
     [
         *(
             (("--patients", wrong), f"--patients must be a whole number from 2 to 1,000,000,000, got '{wrong}'")
-            for wrong in ("0", "1", "1.5", "1e30", "1e10", "-5", "nan", "inf", "many", "1_00", "1__000", "_1", "1e-9")
+            for wrong in ("1", "1.5", "1e10", "nan", "1_00")
         ),
         (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
         (("--policy", "exponental"), "unknown policy 'exponental'; did you mean 'exponential'?"),

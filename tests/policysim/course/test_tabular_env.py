@@ -5,7 +5,6 @@ from contextlib import nullcontext
 import gymnasium
 import numpy as np
 import pytest
-from scipy import sparse
 from small_processes import random_arrays, toy_text_arrays
 
 import policysim as ps
@@ -113,12 +112,6 @@ def test_a_list_of_actions_means_what_the_environment_does_with_the_others(name)
         assert TabularMDP.from_env(env, admissible=True).admissible is None
         with pytest.warns(ps.InfiniteLossWarning, match="Shown takes every action") if takes else nullcontext():
             assert TabularMDP.from_env(env, admissible=[[0], [1], [2], [0, 1, 2]]).admissible.sum() == 6
-
-
-def test_sparse_transitions_say_what_follows_too():
-    env = listing()
-    env.dynamics["transitions"] = [sparse.csr_array(table) for table in env.dynamics["transitions"].transpose(1, 0, 2)]
-    assert TabularMDP.from_env(env).admissible is None
 
 
 @pytest.mark.parametrize("asked", [False, "all", "lsted"])

@@ -73,6 +73,7 @@ def test_each_line_of_the_screen_holds_its_numbers(study, logs, run, evaluated):
     document = evaluated(*arguments)[1]
     estimate, difference = document["estimate"], document["best_single_arm"]
     value = with_interval(estimate["value"], *estimate["interval"])
+    conclusion = CONCLUSIONS[difference["verdict"]].format("the policy")
     apart = with_interval(difference["value"], *difference["interval"], sign=True)
     largest = rounded(estimate["largest_weight"])
     shown = [
@@ -80,7 +81,7 @@ def test_each_line_of_the_screen_holds_its_numbers(study, logs, run, evaluated):
         "Policy randomized-response at ε = 1, on the records of small.",
         f"Value {value} per patient, doubly robust.",
         f"{document['exact']['errors_apart']:.2f} standard errors from the estimate: they agree.",
-        f"Minus one arm {apart}: {CONCLUSIONS[difference['verdict']].format('the policy')}. The arm is the one that did best in other "
+        f"Minus one arm {apart}: {conclusion}. The arm is the one that did best in other "
         f"patients; for most it is {difference['arm']}.",
         f"effective sample size {estimate['ess']:,.0f} of 8,000 rows, largest weight {largest}.",
         "linear, from infected, fever, cough, smoker, age. Not used: patient, outcome_infected",
