@@ -385,6 +385,9 @@ def _warnings(evidence: Evidence) -> list[str]:
     bounds = ({}, {}) if study is None else (study.at_most, study.capacity)
     broken = broken_bounds(evidence.problem, *bounds, stated, labels.outcomes)
     first = [] if uses_hidden(evidence.problem) else [unused()]
+    lead = evidence.lead
+    if lead is not None and not np.ptp(evidence.problem.outcomes[lead], axis=1).any():
+        first.append(f"No option changes {labels.lead_title}: the outcome that leads is the same under each treatment.")
     return [*first, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
 
 

@@ -188,3 +188,15 @@ def test_what_cannot_be_asked_is_named(given, words):
 def test_a_study_takes_names_of_policies():
     with pytest.raises(ValueError, match="policies of a study are names from the catalogue, got"):
         report(ps.load_study("covid"), policies=[ps.make_policy("optimal")])
+
+
+@pytest.mark.parametrize("changed", [0.0, 0.1])
+def test_a_lead_that_no_option_changes_is_said_first(changed):
+    falls = np.array([[0.2, 0.2 + changed], [0.3, 0.3]])
+    problem = DecisionProblem(
+        [[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord(), outcomes={"falls": falls}, lead="falls"
+    )
+    warned = [
+        warning for warning in report(problem, epsilons=[1.0]).findings.warnings if "No option changes falls" in warning
+    ]
+    assert len(warned) == (changed == 0)
