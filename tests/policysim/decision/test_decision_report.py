@@ -193,10 +193,7 @@ def test_a_study_takes_names_of_policies():
 @pytest.mark.parametrize("changed", [0.0, 0.1])
 def test_a_lead_that_no_option_changes_is_said_first(changed):
     falls = np.array([[0.2, 0.2 + changed], [0.3, 0.3]])
-    problem = DecisionProblem(
-        [[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord(), outcomes={"falls": falls}, lead="falls"
-    )
-    warned = [
-        warning for warning in report(problem, epsilons=[1.0]).findings.warnings if "No option changes falls" in warning
-    ]
+    utilities = np.array([[0.0, 1.0], [1.0, 0.0]])
+    problem = own(utilities=utilities, prior=np.array([0.5, 0.5]), outcomes={"falls": falls}, lead="falls")
+    warned = [warning for warning in report(problem, epsilons=[1.0]).findings.warnings if "changes falls" in warning]
     assert len(warned) == (changed == 0)
