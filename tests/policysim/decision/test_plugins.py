@@ -117,10 +117,9 @@ def test_choose_finds_its_epsilon_and_says_whose_it_is(ask, study, tmp_path):
     options = ("--keep", "80%", "--policy", "toy-coin", "--json", "--out", str(tmp_path / "out"))
     code, printed, error = ask("choose", study, *options)
     assert (code, error) == (0, "")
-    document = json.loads(printed)
-    row = next(row for row in document["options"] if row["policy"] == "toy-coin")
+    (row,) = json.loads(printed)["rows"]
     _, plain, _ = ask("choose", study, "--keep", "80%", "--policy", "randomized-response", "--json")
-    other = next(row for row in json.loads(plain)["options"] if row["policy"] == "randomized-response")
+    (other,) = json.loads(plain)["rows"]
     assert row["epsilon"] == pytest.approx(2 * other["epsilon"], rel=1e-3)
     assert "toy-mechanisms 1.2" in (tmp_path / "out" / "report.html").read_text()
 
