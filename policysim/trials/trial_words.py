@@ -266,8 +266,8 @@ def _who_is_harmed(view: View) -> str:
     ends = unit.change_span(-most["high"], -most["low"])
     more = f" {len(harmed) - 1} more: harmed.csv." if len(harmed) > 1 else ""
     return (
-        f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients) "
-        f"has {unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
+        f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients): "
+        f"{unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
     )
 
 
@@ -442,14 +442,13 @@ def _examples(view: View) -> Grid:
     """What B gives example patients."""
     table = view.details.tables["examples"]
     now = table[table["epsilon"] == view.epsilon]
-    columns: dict[str, Iterable[str]] = {"Patient": now["patient"].unique()}
-    for action, rows in now.groupby("action", sort=False):
-        columns[_short(str(action), ARM_LETTERS)] = rows["probability"].map(percent)
+    # Arms may have the same first letters.
+    head = ("Patient", *(_short(str(action), ARM_LETTERS) for action in now["action"].unique()))
+    rows = [(str(name), *map(percent, row["probability"])) for name, row in now.groupby("patient", sort=False)]
     records = now.drop_duplicates("patient")[["patient", "record"]].itertuples(index=False)
-    note = "How probable each treatment is, by B made from the whole log. " + " ".join(
-        f"{capital(patient)}: {record}." for patient, record in records
-    )
-    return Grid.of_columns(columns, f"What example patients get by B, at {view.at}", note, "examples")
+    details = " ".join(f"{capital(patient)}: {record}." for patient, record in records)
+    note = f"How probable each treatment is, by B made from the whole log. {details}"
+    return Grid(head, tuple(rows), f"What example patients get by B, at {view.at}", note, "examples")
 
 
 def _method(view: View) -> Grid:

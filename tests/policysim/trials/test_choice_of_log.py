@@ -100,9 +100,8 @@ def test_without_a_judge_nothing_of_a_log_is_shown():
     assert findings.details.choice in {UNSURE, SINGLE}
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_the_command_judges_a_log(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(trial_columns, "REPEATS", 1)
+@pytest.mark.usefixtures("blank_drawings", "one_split")
+def test_the_command_judges_a_log(tmp_path, capsys):
     rng = np.random.default_rng(0)
     columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
     pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)

@@ -24,12 +24,6 @@ def test_a_mean_has_the_t_interval_of_scipy():
     assert interval(found) == pytest.approx((low, high))
 
 
-def test_few_patients_have_no_interval_and_none_no_mean():
-    assert math.isnan(moments(np.array([])).mean)
-    assert moments(np.array([0.5])).mean == 0.5
-    assert all(math.isnan(end) for end in interval(moments(np.array([0.5]))))
-
-
 def test_equal_numbers_have_no_spread_left_from_rounding():
     assert moments(np.full(7, 0.1)).standard_error == 0
 

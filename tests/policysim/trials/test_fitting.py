@@ -22,13 +22,6 @@ def fitted(trial, rows=None, **choices):
     return fit_problem(trial.log, every, study, build_adjacency(study))
 
 
-def test_scores_cover_every_declared_record_whether_it_occurs_or_not(trial):
-    assert (np.bincount(trial.log.records, minlength=SPACE.size) == 0).any()
-    problem = fitted(trial)
-    assert problem.utilities.shape == (SPACE.size, 3)
-    assert problem.records is SPACE
-
-
 def test_leaving_rows_out_does_not_change_the_protected_domain(trial):
     few = np.zeros(trial.log.data.n_rows, dtype=bool)
     few[:40] = True

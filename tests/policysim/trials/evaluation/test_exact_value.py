@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import policysim as ps
-from policysim.trials.evaluate_log import read_log_file
 
 TARGETS = {"greedy": (), "best-fixed": (), "optimal": ("--epsilon", "1"), "exponential": ("--epsilon", "10")}
 ESTIMATORS = ("ips", "snips", "dr")
@@ -72,11 +71,3 @@ def test_few_patients_who_do_not_show_a_rare_death_are_no_disagreement(study, ru
         assert code == 0
         verdicts.append("no verdict" in out)
     assert any(verdicts)
-
-
-def test_outcomes_after_treatment_predict_nothing(study, logs, evaluated):
-    """The planted mistake: an outcome model that sees the death that it should predict."""
-    _, found = evaluated(logs["uniform"].path, "--policy", "greedy", "--study", study)
-    assert found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
-    log = read_log_file(logs["uniform"].path, ("none", "syrup", "pill"))
-    assert "outcome_death" in log.table.columns and "outcome_death" not in log.known.columns

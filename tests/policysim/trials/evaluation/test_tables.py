@@ -70,13 +70,6 @@ def test_rows_may_be_those_of_the_log_in_its_order_or_found_by_an_id(evaluated, 
         same(evaluated(log, "--table", tmp_path / name)[1], catalogue)
 
 
-def test_probabilities_that_were_rounded_are_made_whole(evaluated, log, tmp_path):
-    path = tmp_path / "policy.csv"
-    path.write_text("age,p_pill,p_none,p_syrup\nold,0.3333333,0.3333333,0.3333333\nyoung,1,0,0\n")
-    code, found = evaluated(log, "--table", path, "--estimator", "ips")
-    assert code == 0 and found["estimate"]["ess"] > 0
-
-
 def test_an_action_that_the_log_never_takes_is_a_warning(evaluated, log, tmp_path):
     path = tmp_path / "policy.csv"
     path.write_text("age,p_pill,p_none,p_syrup,p_leech\nold,0.5,0,0,0.5\nyoung,0,0,1,0\n")
