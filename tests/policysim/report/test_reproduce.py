@@ -111,7 +111,7 @@ def test_another_study_scenario_or_data_is_refused_before_anything_is_computed(r
     original = study.read_text(encoding="utf-8")
     edit(report, lambda document: document.update(scenario_sha256="0" * 64))
     code, _, err = run("reproduce", manifest)
-    assert (code, "manifest.json: the scenario has changed since this report was made" in err) == (2, True)
+    assert (code, "manifest.json: the scenario changed since this report was made" in err) == (2, True)
     study.write_text(original + "# changed\n", encoding="utf-8")
     code, _, err = run("reproduce", manifest)
     assert (code, err.count("\n"), "study.toml: is not the study of" in err) == (2, 1, True)
@@ -159,7 +159,7 @@ def test_a_log_is_counted_again_by_this_process_and_other_data_are_refused(run, 
     with (folder / "parts" / "0001.csv").open("a", encoding="utf-8") as stream:
         stream.write("\n")
     code, _, err = run("reproduce", folder / "manifest.json")
-    assert (code, err.count("\n"), "the data (3 files) has changed since this report was made" in err) == (3, 1, True)
+    assert (code, err.count("\n"), "the data (3 files) changed since this report was made" in err) == (3, 1, True)
 
 
 @pytest.mark.usefixtures("refused")
