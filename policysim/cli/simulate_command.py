@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from policysim.cli.compare_command import horizon
@@ -13,12 +12,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from policies.policy import Policy
-    from policysim.course.simulation import Simulated
-    from policysim.report.screen import Screen
     from policysim.study.declared import ScenarioStudy
 
-# Decimals of the means, and more where the standard error has more.
-LEAST_DECIMALS = 6
 # Minutes to hours of work, and as many rows as a log may have.
 MOST_PATIENTS = 10**9
 
@@ -71,7 +66,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     from policies.optimal.optimum import daily_name
     from policysim.course.process import NotEnoughMemoryError
-    from policysim.course.simulation import planned, simulate
+    from policysim.course.simulation import planned, simulate, simulated_screen
     from policysim.errors import EXIT_CHECK, UsageError
     from policysim.files.terminal import print_json, progress_bar, say
     from policysim.study.study_reader import beside_log
@@ -164,66 +159,3 @@ def _wanted(chosen: argparse.Namespace) -> tuple[ScenarioStudy, Policy, str | No
         if over_days:
             public_over_days(study)
     return study, policy, whole
-
-
-def simulated_screen(
-    study: ScenarioStudy, simulated: Simulated, exact: Mapping[str, float], treated: str, horizon: int
-) -> Screen:
-    """The words on simulated patients: their mean utility beside the exact value, treatments, and each outcome.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-        Whose patients they are.
-    simulated : Simulated
-        What came of them.
-    exact : mapping of str to float
-        On how many days a patient is expected to have each outcome, as far as that is known.
-    treated : str
-        The policy, in words.
-    horizon : int
-        Days.
-    """
-    from policysim.numbers import days, decimals, percent_1, plain, to_places
-    from policysim.report.screen import Grid, Line, Screen
-    from policysim.study.checks import MOST_ERRORS
-    from policysim.study.labels import about_model
-
-    agreement, scenario = simulated.agreement, study.scenario
-    places = max(LEAST_DECIMALS, decimals(agreement.standard_error))
-    mean, value, low, high = (
-        to_places(number, places) for number in (agreement.mean, agreement.exact, *agreement.interval)
-    )
-    apart = f"{agreement.errors_apart:.2f} standard errors apart"
-    if not agreement.agrees:
-        verdict = f"No: they are {apart}; chance alone does not bring them more than {plain(MOST_ERRORS)} apart."
-    elif agreement.errors_apart > MOST_ERRORS:
-        verdict = f"Not known: they are {apart}, but among so few patients none may have died. Simulate more."
-    else:
-        verdict = f"Yes: they are {apart}."
-    n_treatments = sum(simulated.treatments.values())
-    treatments = [
-        (scenario.treatments[name].title, f"{count:,}", percent_1(count / n_treatments))
-        for name, count in simulated.treatments.items()
-    ]
-    outcomes = [
-        (
-            scenario.counted_title(name),
-            f"{count:,}",
-            to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
-        )
-        for name, count in simulated.outcomes.items()
-    ]
-    counted = "Patients with" if horizon == 1 else "Days with"
-    return Screen(
-        title=f"{agreement.patients:,} simulated patients, {days(horizon)}, {treated}",
-        about=(f"{about_model(study)} Random numbers from seed {study.seed}.",),
-        lines=(
-            Line("Utility per patient", f"simulated {mean} (95 % interval {low} to {high}); exact {value}."),
-            Line("Do they agree?", verdict),
-        ),
-        tables=(
-            Grid(("Treatment", "given", "share"), tuple(treatments)),
-            Grid((counted, "simulated", "exact"), tuple(outcomes)),
-        ),
-    )

@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray, IntArray, non_negative
+from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.fitted import FittedPolicy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
@@ -183,17 +182,13 @@ def compare_totals(
         delta out of range; and as `policysim.compare` does.
     """
     require_process(process, "compare takes a DecisionProblem or")
-    given: Any = [total_epsilons] if isinstance(total_epsilons, int | float) else total_epsilons
-    if isinstance(given, str) or not isinstance(given, Iterable) or not (listed := list(given)):
-        raise ValueError(f"total_epsilons must be numbers >= 0, got total_epsilons={given!r}.")
-    totals = sorted({non_negative(total, "total_epsilons") for total in listed})
     delta = PrivacyBudget(0.0, delta).delta
     if process.horizon is None:
         raise ValueError(
             "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
             "ask about epsilons of one decision."
         )
-    templates, _ = asked_for_on(process, policies, totals, by)
+    templates, totals = asked_for_on(process, policies, total_epsilons, by)
     course = optimal_course(process)
     if course.plain[0].told_apart:
         raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")

@@ -274,7 +274,7 @@ def agreeing(values: Sequence[float]) -> int:
 
     Examples
     --------
-    >>> agreeing([330.2, 299.6]), agreeing([330.4, 299.6]), agreeing([57.0, 62.0])
+    >>> agreeing([330.4, 299.4]), agreeing([330.4, 299.6]), agreeing([57.0, 62.0])
     (0, 1, 0)
     """
     for places in range(2):

@@ -24,7 +24,7 @@ from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import daily_distributions, decision, optimal_course
 from policysim.course.process import Process
-from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, mass_after, sketch_of
+from policysim.course.schedules import ClassSchedules, DayAction, mass_after, sketch_of
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -164,9 +164,9 @@ class PrivatePlanner:
             return self._settled(follow(self.evaluator, nothing, self._reference))
         if schedule is None:
             # Climbed to from the best constant action.
-            starts = [[max(own.open, key=own.constant_value)] * self.horizon for own in family.families]
-            climbed = [best_schedule(own.process, start) for own, start in zip(family.families, starts, strict=True)]
-            schedule = family.by_day(climbed)
+            constants = [(max(own.open, key=own.constant_value),) * self.horizon for own in family.families]
+            pairs = zip(family.families, constants, strict=True)
+            schedule = family.by_day([own.best(own.process.initial, start) for own, start in pairs])
         if self.process.classes is None and self.process.admissible is None:
             policies = [BestFixed(action=action) for action in schedule if isinstance(action, int)]
             return follow(self.evaluator, policies, [self.process.initial] * self.horizon)

@@ -226,18 +226,6 @@ def _of_own(
     return found
 
 
-def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
-    """The action that everybody gets on each day of a finite horizon; see `Schedules.best`.
-
-    Parameters
-    ----------
-    process : Process
-    start : sequence of int, (H,)
-        The actions of the days to begin with.
-    """
-    return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
-
-
 def best_of_all(family: Schedules) -> Schedule:
     """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
 

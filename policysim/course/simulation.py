@@ -29,9 +29,12 @@ from policysim.course.once import OncePlan, plan_once
 from policysim.course.plan_tree import TreePlan, plan_tree
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.treatment_course import build_course
+from policysim.numbers import days, decimals, percent_1, plain, to_places
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import Agreement
+from policysim.report.screen import Grid, Line, Screen
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import about_model
 from policysim.study.study_problem import build_problem, outcome_grids
 from policysim.utility import COSTS
 from policysim.words import PLAN_ONCE, PLAN_TREE
@@ -406,3 +409,64 @@ def expected_over_days(scenario: Scenario, tables: Sequence[FloatArray]) -> dict
         treated += morning[:, np.newaxis] * table
     grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
     return {name: float((treated * whole_table(grid, scenario.space.shape)).sum()) for name, grid in grids.items()}
+
+
+# Decimals of the means, and more where the standard error has more.
+LEAST_DECIMALS = 6
+
+
+def simulated_screen(
+    study: ScenarioStudy, simulated: Simulated, exact: Mapping[str, float], treated: str, horizon: int
+) -> Screen:
+    """The words on simulated patients: their mean utility beside the exact value, treatments, and each outcome.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Whose patients they are.
+    simulated : Simulated
+        What came of them.
+    exact : mapping of str to float
+        On how many days a patient is expected to have each outcome, as far as that is known.
+    treated : str
+        The policy, in words.
+    horizon : int
+        Days.
+    """
+    agreement, scenario = simulated.agreement, study.scenario
+    places = max(LEAST_DECIMALS, decimals(agreement.standard_error))
+    mean, value, low, high = (
+        to_places(number, places) for number in (agreement.mean, agreement.exact, *agreement.interval)
+    )
+    apart = f"{agreement.errors_apart:.2f} standard errors apart"
+    if not agreement.agrees:
+        verdict = f"No: they are {apart}; chance alone does not bring them more than {plain(MOST_ERRORS)} apart."
+    elif agreement.errors_apart > MOST_ERRORS:
+        verdict = f"Not known: they are {apart}, but among so few patients none may have died. Simulate more."
+    else:
+        verdict = f"Yes: they are {apart}."
+    n_treatments = sum(simulated.treatments.values())
+    treatments = [
+        (scenario.treatments[name].title, f"{count:,}", percent_1(count / n_treatments))
+        for name, count in simulated.treatments.items()
+    ]
+    outcomes = [
+        (
+            scenario.counted_title(name),
+            f"{count:,}",
+            to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
+        )
+        for name, count in simulated.outcomes.items()
+    ]
+    return Screen(
+        title=f"{agreement.patients:,} simulated patients, {days(horizon)}, {treated}",
+        about=(f"{about_model(study)} Random numbers from seed {study.seed}.",),
+        lines=(
+            Line("Utility per patient", f"simulated {mean} (95 % interval {low} to {high}); exact {value}."),
+            Line("Do they agree?", verdict),
+        ),
+        tables=(
+            Grid(("Treatment", "given", "share"), tuple(treatments)),
+            Grid(("Patients with" if horizon == 1 else "Days with", "simulated", "exact"), tuple(outcomes)),
+        ),
+    )

@@ -320,7 +320,7 @@ def _verdict(
     found = judged(one[column], other[column], sign, across)
     if held_out is None:
         return found
-    known = rows_of(held_out.loc[held_out["policy"] == one["policy"], ["low", "high", "verdict"]])
+    known = rows_of(held_out.loc[held_out["policy"] == one["policy"], ["value", "low", "high", "verdict"]])
     return {**found, "verdict": NOT_SHOWN, **next(iter(known), {})}
 
 

@@ -97,8 +97,6 @@ class DecisionDetails:
         The letters of the two pairs: what hides everything and C; B and A.
     pairs : tuple of pairs of letters
         Whose differences are columns of the table.
-    changes : DataFrame
-        option, than, outcome, title, value (among `patients`): what sentences name.
     lead_weight : float
         What one of the leading outcome weighs; NaN where none leads.
     unit, unit_weight, stated_worth : str, float, float
@@ -160,7 +158,6 @@ class DecisionDetails:
     hiding: tuple[str, str]
     leaking: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
-    changes: pd.DataFrame
     lead_weight: float
     unit: str
     unit_weight: float
@@ -406,8 +403,7 @@ def _details(
     printed = pairs[:2] if pairs[0] == ("A", "C") else [pairs[0], ("A", "C"), pairs[1]]
     named = named_outcomes(evidence, now, printed)
     rows, rest = printed_rows(evidence, now, printed, named, count)
-    changes = named_changes(evidence, rows, named, printed)
-    unit = unit_of_exchange(evidence, changes, pairs[1])
+    unit = unit_of_exchange(evidence, rows, pairs[1])
     unit_weight = math.nan if unit is None else weights[unit]
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
@@ -423,7 +419,6 @@ def _details(
         hiding=pairs[0],
         pairs=tuple(printed),
         leaking=pairs[1],
-        changes=changes,
         lead_weight=weights.get(labels.lead or "", math.nan),
         unit="" if unit is None else _title(evidence, unit),
         unit_weight=unit_weight,
@@ -529,20 +524,6 @@ def named_outcomes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, 
     return list(dict.fromkeys([*lead, *named]))[:MOST_ROWS]
 
 
-def named_changes(
-    evidence: Evidence, rows: pd.DataFrame, named: Sequence[str], pairs: Sequence[tuple[str, str]]
-) -> pd.DataFrame:
-    """What changes by one option instead of another in the outcomes that are named, as the table prints it."""
-    changes: list[tuple[Any, ...]] = [
-        (option, than, row["outcome"], row["title"], row[f"{option} − {than}"])
-        for option, than in pairs
-        for row in rows_of(rows)
-        if row["outcome"] in named and row[f"{option} − {than}"] != 0
-    ]
-    changes.sort(key=lambda change: -abs(change[-1]) * evidence.weights.get(change[2], 1.0))
-    return pd.DataFrame(changes, columns=["option", "than", "outcome", "title", "value"])
-
-
 def printed_rows(
     evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], named: Sequence[str], count: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -584,12 +565,13 @@ def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]],
     return {"patients": count, "decimals": decimals, **shown, **beyond}
 
 
-def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
+def unit_of_exchange(evidence: Evidence, rows: pd.DataFrame, pair: tuple[str, str]) -> str | None:
     """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
-    weights, lead = evidence.weights, evidence.labels.lead
-    saved = changes[changes["option"].eq(pair[0]) & changes["than"].eq(pair[1]) & (changes["value"] < 0)]
-    units = [name for name in saved["outcome"] if name != lead and weights.get(name, 0.0) > 0]
-    return units[0] if units and lead is not None else None
+    lead, change = evidence.labels.lead, " − ".join(pair)
+    saved = [row for row in rows_of(rows) if row[change] < 0 and row["weight"] > 0 and row["outcome"] != lead]
+    if lead is None or not saved:
+        return None
+    return str(max(saved, key=lambda row: -row[change] * row["weight"])["outcome"])
 
 
 def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:

@@ -202,11 +202,12 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
 
 
 def _changed(details: DecisionDetails, option: str, than: str) -> tuple[list[str], list[str]]:
-    """What an option has more of, and less of, than another: "30 deaths", as far as it is named."""
-    table = details.changes
-    pair = table[table["option"].eq(option) & table["than"].eq(than)].to_dict("records")
-    more = [f"{about(row['value'])} more {row['title']}" for row in pair if row["value"] > 0]
-    fewer = [f"{about(row['value'])} fewer {row['title']}" for row in pair if row["value"] < 0]
+    """What an option has more of, and less of, than another: "30 deaths"; first what weighs most."""
+    pair = f"{option} − {than}"
+    rows = [row for row in rows_of(details.rows) if row["outcome"] not in (REST, UTILITY)]
+    rows.sort(key=lambda row: -abs(row[pair]) * (1.0 if math.isnan(row["weight"]) else row["weight"]))
+    more = [f"{about(row[pair])} more {row['title']}" for row in rows if row[pair] > 0]
+    fewer = [f"{about(row[pair])} fewer {row['title']}" for row in rows if row[pair] < 0]
     return more, fewer
 
 

@@ -21,6 +21,7 @@ from policysim.numbers import plain, six_digits
 from policysim.report.contents import MANIFEST, Contents, Drawing
 from policysim.report.glossary import GLOSSARY
 from policysim.report.screen import Screen
+from policysim.study.study_reader import SCRIPTS
 
 if TYPE_CHECKING:
     from policysim.figures.writing import Marker
@@ -95,6 +96,7 @@ def page(
             policy=content_policy(style, script),
             files=files,
             manifest=MANIFEST,
+            scripts=SCRIPTS,
             versions=versions,
             shown=plain(report.epsilon),
             glossary=GLOSSARY,

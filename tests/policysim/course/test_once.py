@@ -8,7 +8,7 @@ from full_programme import full_value
 from small_processes import moves_of, random_arrays, value_of_schedule
 
 import policysim as ps
-from policysim.course.schedules import Schedules, best_schedule
+from policysim.course.schedules import Schedules
 
 
 def chain(seed, horizon=4, n_states=4, **options):
@@ -57,7 +57,7 @@ def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed,
     # And among schedules that are given, exactly.
     given = ps.plan_once(process, epsilon=epsilon, schedules=everything[:50])
     assert given.value == pytest.approx(full_programme(table[:, :50], process.initial, epsilon), abs=1e-7)
-    best = process.initial @ value_of_schedule(process, best_schedule(process, [0] * 4))
+    best = process.initial @ value_of_schedule(process, Schedules(process, (1,) * 4).best(process.initial, (0,) * 4))
     assert best == pytest.approx((process.initial @ table).max(), abs=1e-9)
 
 

@@ -20,6 +20,7 @@ from policysim.study.checks import Agreement
 
 # One simulated mean in 16,000 is further from a right exact value, and seeds are fixed.
 ERRORS = 4
+MANY = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +29,18 @@ def path(tmp_path_factory):
     return write_small_study(tmp_path_factory.mktemp("simulation"), study=study, scenario=WITH_ONSET)
 
 
-def test_a_million_patients_have_the_exact_value_of_one_decision(covid, covid_problem):
+def test_many_patients_have_the_exact_value_of_one_decision(covid, covid_problem):
     table = make_policy("exponential", epsilon=1.0).probabilities(covid_problem)
-    found = simulate(covid, [table], patients=10**6, exact=covid_problem.value(table), seed=6)
+    found = simulate(covid, [table], patients=MANY, exact=covid_problem.value(table), seed=6)
     assert found.agreement.errors_apart <= ERRORS
-    # The check can fail: an exact value that is off by a tenth is seen.
-    assert not replace(found.agreement, exact=found.agreement.exact * 1.1).agrees
-    assert sum(found.treatments.values()) == found.agreement.patients == 10**6
+    # The check can fail: an exact value that is off by three tenths is seen.
+    assert not replace(found.agreement, exact=found.agreement.exact * 1.3).agrees
+    assert sum(found.treatments.values()) == found.agreement.patients == MANY
     assert list(found.treatments) == list(covid.scenario.actions)
     shares = (covid_problem.prior[:, None] * table).sum(axis=0)
     counts = np.array(list(found.treatments.values()))
-    assert (np.abs(counts - 10**6 * shares) <= 5 * np.sqrt(10**6 * shares * (1 - shares))).all()
-    deaths = 10**6 * (covid_problem.prior[:, None] * table * covid_problem.outcomes["death"]).sum()
+    assert (np.abs(counts - MANY * shares) <= 5 * np.sqrt(MANY * shares * (1 - shares))).all()
+    deaths = MANY * (covid_problem.prior[:, None] * table * covid_problem.outcomes["death"]).sum()
     # Poisson's variance is larger than that of deaths among so many.
     assert abs(found.outcomes["death"] - deaths) <= 5 * np.sqrt(deaths)
 

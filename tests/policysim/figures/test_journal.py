@@ -181,13 +181,10 @@ outcomes = [*NAMES, "death"]
 HARD = {
     "names": lambda size: figures.frontier(compared(NAMES), size=size),
     "twelve policies": lambda size: figures.frontier(compared(MANY), size=size),
-    "one epsilon": lambda size: figures.frontier(compared(NAMES, epsilons=[1.0]), size=size),
-    "no deaths": lambda size: figures.frontier(compared(NAMES[:3], deaths=False), size=size),
     "forty groups": lambda size: figures.loss_by_group(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
     "one group": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY[-1:])), size=size),
     "forty groups of a trial": lambda size: figures.forest(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
     "twelve actions": lambda size: figures.action_probabilities(given(MANY, [LONG, "日本語"]), size=size),
-    "hard actions": lambda size: figures.action_probabilities(given(NAMES, ["שם", "x", "y", "z"]), size=size),
     "parts": lambda size: figures.benefit_parts(lost(NAMES, outcomes), size=size),
     "harm": lambda size: figures.benefit_vs_harm(*traded(NAMES), size=size),
     "days": lambda size: figures.value_over_days(over_days(NAMES), size=size),

@@ -283,7 +283,6 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
         assert fitted[0] == pytest.approx(fitted[1], rel=1e-4 if model == "logistic" else 1e-9)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):
     frame = log_rows(4000)
     text = 'propensity = "estimate"\noutcome = { cured = 1.0 }'

@@ -7,7 +7,6 @@ import pytest
 from policysim.logs.counted_log import count_log
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.read_log import read_log
 from policysim.logs.treatments import arm_shares
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import estimate_value
@@ -73,11 +72,6 @@ def test_shares_are_those_of_the_patients_that_are_used(read, counted):
     log = read(frame, '"arm shares"', counted)[0]
     assert chances(log) == [240 / 340, 100 / 340]
     assert (log.missing, log.n_untreated) == ((0, 85), 20)
-
-
-def test_a_frame_has_them_too():
-    log = read_log(trial(), treatment="arm", outcome="employed", propensity="arm shares")
-    assert log.groupby("action", observed=True)["propensity"].unique().str[0].tolist() == [260 / 445, 185 / 445]
 
 
 def test_what_is_declared_is_doubted_where_the_arms_are_not_like_it_and_only_there(read):

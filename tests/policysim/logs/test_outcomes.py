@@ -56,16 +56,12 @@ def one_to_n(_, rng):
     ("column", "values", "said"),
     [
         ("age", whole, "by its name it was known before treatment"),
-        ("Age_years", whole, "by its name it was known before treatment"),
-        ("stage", whole, "by its name it was known before treatment"),
         ("cd4_baseline", numbers, "by its name it was known before treatment"),
         ("seniority", lambda f, _: f["years"] * 12, "the feature years decides it"),
         ("older", lambda f, _: (f["years"] > 41).astype(int), "the feature years decides it"),
-        ("far", lambda f, _: (f["site"] == "a").astype(int), "the feature site decides it"),
         ("patient_id", lambda _, rng: rng.choice(900, N, replace=False), "it is an id"),
         ("chart", one_to_n, "it is an id"),
         ("survival_months", numbers, "it is a time of follow-up"),
-        ("pfs", numbers, "it is a time of follow-up"),
         ("time_to_death", whole, "it is a time of follow-up"),
     ],
 )
@@ -95,22 +91,15 @@ def test_a_time_is_refused_where_another_column_tells_who_was_censored(load):
     ("column", "values"),
     [
         ("success", events),
-        ("death", events),
         ("died_before_day_28", events),
         ("cd4_change", numbers),
         ("change_from_baseline", numbers),
-        ("pressure", numbers),
         ("birth_weight", numbers),
-        ("hospital_days", whole),
         ("days_in_hospital", whole),
         ("time_in_range", numbers),
-        ("migraine_days_per_month", whole),
         ("score_at_week_12", whole),
-        ("pain_followup", numbers),
-        ("survived", events),
         ("survival", events),
         ("age_at_death", whole),
-        ("reward", numbers),
         ("result", lambda f, rng: f["years"] + rng.normal(0, 0.5, N)),
         ("no_event", lambda _, rng: (rng.random(N) > 0.02).astype(int)),
     ],
@@ -123,10 +112,8 @@ def test_outcomes_are_taken(load, column, values):
 @pytest.mark.parametrize(
     ("column", "others"),
     [
-        ("cd40", ["cd420", "cd496"]),
         ("cd80", ["cd40", "cd420", "cd820"]),
         ("bp_1", ["bp_2"]),
-        ("pain_day0", ["pain_day7"]),
     ],
 )
 def test_a_first_measurement_is_no_outcome_beside_a_later_one(load, column, others):
@@ -151,12 +138,9 @@ def test_a_first_measurement_is_no_outcome_beside_a_later_one(load, column, othe
     ("column", "others"),
     [
         ("death28", ["death90"]),
-        ("outcome_1", ["outcome_2"]),
         ("pain_week4", ["pain_week12"]),
         ("pain_day7", ["pain_day0", "pain_day28"]),
-        ("score10", ["score0", "score15"]),
         ("score10", ["score1", "score11", "score12"]),
-        ("x1", ["x2"]),
     ],
 )
 def test_a_number_in_a_name_is_no_sign_that_it_was_known_before(load, column, others):
@@ -182,16 +166,10 @@ def test_rows_of_other_tables_are_not_taken_for_each_other(read_section, load):
     check_outcomes(source, LogTables({role: DataTable(role, table) for role, table in three.items()}, ""))
 
 
-@pytest.mark.parametrize("listed", ['["succes"]', "[1]", '[["success"]]', '"success"'])
+@pytest.mark.parametrize("listed", ['["succes"]', '"success"'])
 def test_only_outcomes_can_be_checked(read_section, section, listed):
     with pytest.raises(InputFileError, match=r"study.toml:7: data.outcome_checked"):
         read_section(section.replace("[data.features]", f"outcome_checked = {listed}\n[data.features]"))
-
-
-def test_the_reason_comes_before_what_its_values_break(load):
-    """An id is out of any range, too."""
-    with pytest.raises(InputFileError, match="it is an id"):
-        load(STUDY.format(column="chart").replace("range = [-1000, 1000]\n", ""), trial__csv=trial("chart", one_to_n))
 
 
 def test_unread_guesses_are_counted(tmp_path, read_section, section, small_trial):

@@ -20,9 +20,10 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def one_drawing(draw_only):
-    """One figure is drawn and the others are blank: their files are made all the same."""
+def one_drawing(draw_only, monkeypatch):
+    """One figure is drawn and the others are blank: their files are made all the same. Few versions of the model."""
     draw_only(DRAWN)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 20)
 
 
 def figures_of(folder):

@@ -1,6 +1,5 @@
 """`[privacy] public`: all other features are hidden; and contraindications, which read public features only."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from envs import InputFileError
 from policies import Sensitive
-from policysim.cli.main import main
 from policysim.study import study_reader
 from policysim.study.declared import build_adjacency
 from policysim.study.labels import hidden
@@ -77,36 +75,6 @@ def test_other_choices_take_its_place(public):
 def test_words_name_what_is_public(public):
     assert hidden(public) == "everything about the patient but age, smoker"
     assert "public features" in public._repr_html_() and "hidden features" not in public._repr_html_()
-
-
-def test_the_hidden_features_themselves_do_not_take_its_place(public):
-    assert public.with_choices(adjacency="sensitive", sensitive=public.sensitive) == public
-
-
-@pytest.mark.usefixtures("blank_drawings")
-@pytest.mark.parametrize("command", ["compare", "choose", "simulate"])
-def test_commands_take_it_as_sensitive(command, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    documents = []
-    for name, text in (("a", PUBLIC), ("b", SENSITIVE)):
-        path = write_small_study(tmp_path / name, text)
-        more = {"choose": ["--keep", "20%"], "simulate": ["--patients", "100"]}.get(command, [])
-        assert main([command, str(path), *more, "--json"]) in (0, 4)
-        documents.append(json.loads(capsys.readouterr().out))
-        if command == "compare":
-            assert documents[-1]["manifest"].get("public") == (["age", "smoker"] if name == "a" else None)
-        for key in ("public", "manifest"):
-            documents[-1].pop(key, None)
-    assert _without_files(documents[0]) == _without_files(documents[1])
-
-
-def _without_files(document):
-    """Numbers only: texts name the study's own digest, and its words for what is hidden."""
-    if isinstance(document, dict):
-        return {key: _without_files(value) for key, value in document.items() if not isinstance(value, str)}
-    if isinstance(document, list):
-        return [_without_files(value) for value in document if not isinstance(value, str)]
-    return None if isinstance(document, float) and math.isnan(document) else document
 
 
 def contraindicated(study, *features):
