@@ -63,15 +63,16 @@ def test_a_planted_gain_is_chosen_with_its_interval(monkeypatch):
 def test_the_interval_is_that_of_compare(monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 2)
     trial = make_trial(400, 0.1, seed=7)
-    choices, verdicts, _ = answered(trial)
+    choices, verdicts, findings = answered(trial)
     least = choices.least
     asked = replace(
         trial.study, policies=("greedy", least["policy"]), epsilon=least["epsilon"], epsilons=(least["epsilon"],)
     )
     compared = compare_log(asked, trial.log).set_index("policy")
-    for name, *ends in verdicts[["policy", "value", "low", "high"]].itertuples(index=False):
-        theirs = compared.loc[name, ["difference", "difference_low", "difference_high"]]
-        np.testing.assert_allclose(ends, theirs.to_numpy(dtype=float))
+    printed = findings.details.verdicts.set_index("policy")
+    for name in verdicts["policy"]:
+        theirs = compared.loc[name, ["difference", "difference_low", "difference_high"]].to_numpy(dtype=float)
+        np.testing.assert_allclose(printed.loc[name, ["value", "low", "high"]].to_numpy(dtype=float), theirs)
 
 
 @pytest.mark.parametrize("seen", ["treatment", "publication"])
