@@ -7,7 +7,7 @@ patients    who bears the loss: groups, all patients in a row, single ones; fore
 over_days   courses of treatment
 noised_copies   what a reader of a published list learns
 curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
-layout, lettering   a legend for all panels, words that fit in fonts that have them, and no two that touch
+layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)
 writing     SVG, PNG and PDF; an SVG as a part of a page, in its colours and few letters, with lines at epsilon
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,13 +12,17 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
+from policies.arrays import FloatArray
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed, Greedy
+from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import Look, as_line, is_level, label
 from policysim.numbers import percent, plain, tick
 from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, in_a_row
 
+# Of the width of a panel together with its names, the names may take this much.
+NAMES_SHARE = 0.36
 # So many markers, about, has a line.
 MARKERS = 4
 # Two lines nearer than this, of the range of all, are one to the eye.
@@ -66,6 +71,36 @@ def sparse(points: int, place: int) -> tuple[int, int]:
     """Which of the points of a line have a marker, by its place: others than those of a line that lies beneath it."""
     every = max(1, points // MARKERS)
     return place % every, every
+
+
+def merged(ends: Sequence[LineEnd], *, log: bool = False) -> list[LineEnd]:
+    """Lines that are the same to the eye all along share a name: that of the first, and those that are like it."""
+    kept: list[LineEnd] = []
+    seen = [np.log(end.values) if log else np.array(end.values) for end in ends]
+    room = SAME_LINE * float(np.ptp(np.concatenate([*seen, [seen[0][0]]]))) if seen else 0.0
+    heights: list[FloatArray] = []
+    for end, height in zip(ends, seen, strict=True):
+        # A level line has one height.
+        same = (
+            place
+            for place, other in enumerate(heights)
+            if (len(other) == len(height) or 1 in (len(other), len(height))) and np.abs(height - other).max() <= room
+        )
+        place = next(same, None)
+        if place is None:
+            kept.append(end)
+            heights.append(height)
+            continue
+        other = kept[place]
+        kept[place] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
+    return kept
+
+
+def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, at_edge: bool = False) -> LineEnd:
+    """Where a line ends; of two with the same end, the one that is higher on average comes higher."""
+    x = np.nan if at_edge else float(xs.iloc[-1])
+    values = (float(ys.iloc[-1]),) if at_edge else tuple(ys.astype(float))
+    return LineEnd(name, x, float(ys.iloc[-1]), float(ys.mean()), drawn, values)
 
 
 def has_band(rows: pd.DataFrame, column: str) -> bool:

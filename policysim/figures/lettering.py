@@ -80,6 +80,11 @@ def _parts(paragraph: str, width: float, font: FontProperties) -> list[str]:
     return pieces
 
 
+def widest_word(words: str, font: FontProperties) -> float:
+    """The width below which words are broken within a word, points."""
+    return max((width_of(part.rstrip(), font) for part in _parts(words, math.inf, font)), default=0.0)
+
+
 def show_wrapped(text: Text, words: str, width: float) -> bool:
     """Give a drawn text these words, broken into lines; whether that changed it."""
     lines = wrapped(words, width, text.get_fontproperties())

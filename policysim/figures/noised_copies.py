@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from policysim.figures.curves import checked, nonempty, thin
-from policysim.figures.layout import name_lines, settle
+from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, nonempty, thin
+from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
 from policysim.figures.looks import GREY, Look, Paper, canvas, side_by_side
 from policysim.words import NOISY_TABLE, NOISY_VALUES, PRIVATE_DRAW, PRIVATE_RECORD, SAME, TRUEST
@@ -29,7 +29,6 @@ LOOKS = {
 }
 # What does not depend on epsilon.
 COMMONEST, BEST = "the commonest, always", "best for each, list randomised"
-LEVEL_DASHES = {COMMONEST: "dotted", BEST: "dashed", SAME: "dashdot"}
 WHOSE = "if observers see the treatment"
 
 
@@ -78,25 +77,32 @@ def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
         raise ValueError(f"{NAME} has nothing to draw: its table has no numbers of randomised lists or private draws.")
     across = side_by_side(len(known), 3, **paper)
     with canvas(page=(3.4 * len(known), 3.2), column=2.3 * len(known), **paper) as made:
+        labels = []
         for axes, (column, (title, shown, levels)) in zip(made.panels(len(known), across), known.items(), strict=True):
-            _draw(axes, shown, column, levels)
+            ends = _draw(axes, shown, column, levels)
+            labels.append(EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / across))
             made.name(axes, title, "ε (log scale)", notes=[WHOSE] * (column == "benefit_kept"))
-        name_lines(made)
-        settle(made)
+        settle(made, labels)
     return made.drawn
 
 
-def _draw(axes: Axes, rows: pd.DataFrame, column: str, levels: Mapping[str, float]) -> None:
+def _draw(axes: Axes, rows: pd.DataFrame, column: str, levels: Mapping[str, float]) -> list[LineEnd]:
     """A line over epsilon for each way that the column holds numbers of, and level lines."""
+    ends: list[LineEnd] = []
     for way in rows["way"].unique():
         line, look = rows[rows["way"] == way].sort_values("epsilon"), LOOKS[way]
         drawn: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes, "marker": look.marker}
         axes.plot(line["epsilon"], line[column], **drawn, clip_on=False, label=way)
+        ends.append(line_end(way, line["epsilon"], line[column], drawn))
     for name, height in levels.items():
-        axes.axhline(height, color=GREY, linestyle=LEVEL_DASHES[name], linewidth=thin(), label=name, zorder=1)
-    if column == "error_of_a_count":
+        level: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}
+        axes.axhline(height, **level, linewidth=thin(), label=name, zorder=1)
+        ends.append(line_end(name, pd.Series([math.nan]), pd.Series([height]), level, at_edge=True))
+    counts = column == "error_of_a_count"
+    if counts:
         axes.set_yscale("log")
         set_log_ticks(axes.yaxis, rows[column].min(), rows[column].max(), most=6)
     else:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     set_epsilon_axis(axes, rows["epsilon"])
+    return merged(ends, log=counts)

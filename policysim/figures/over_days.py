@@ -15,7 +15,10 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policysim.figures.benefit import shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
+    NAMES_SHARE,
     checked,
+    line_end,
+    merged,
     names_of,
     nonempty,
     over_epsilon,
@@ -23,11 +26,12 @@ from policysim.figures.curves import (
     thin,
     undrawn,
 )
-from policysim.figures.layout import name_lines, settle
+from policysim.figures.layout import EndLabels, settle
 from policysim.figures.lettering import LINE_SPACING, set_epsilon_axis
 from policysim.figures.looks import (
     COLOURS,
     GREY,
+    Canvas,
     Look,
     Paper,
     as_line,
@@ -54,8 +58,6 @@ ONCE_LOOK = Look("#882255", "*")
 TREE_LOOK = Look("#0B6E4F", "P")
 # What stands first, as others are read against it.
 FIRST = (BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE)
-# The height of a panel, inches.
-PANEL = 2.6
 # So many panels there are at most of what is published, and hatches of treatments where colours are not seen.
 VISIBLE = 0.01
 MOST_GROUPS, HATCHES = 6, ("", "//", "\\\\", "xx", "--", "||")
@@ -106,20 +108,21 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     n_panels = 1 + len(totals)
     across = side_by_side(n_panels, 2, **paper)
     down = -(-n_panels // across)
-    with canvas(page=(9.6 if across > 1 else 7.2, PANEL * down), column=PANEL * down, **paper) as made:
+    height = 0.18 * rows["policy"].nunique() + 1.6
+    with canvas(page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * down, **paper) as made:
         grid = made.panels(n_panels, across, sharey=True)
-        _draw(grid[0], rows[rows["horizon"] == longest], "total_epsilon", colours)
+        about: dict[str, Any] = {"colours": colours, "across": across}
+        labels = [_draw(made, grid[0], rows[rows["horizon"] == longest], "total_epsilon", **about)]
         title = f"Benefit kept over {days(int(longest))}"
         proven = table[table["horizon"] == longest].assign(epsilon=lambda rows: rows["total_epsilon"])
         shaded = shade_out_of_reach(grid[0], over_epsilon(proven), "most_kept", 1.0)
         notes = [shaded, undrawn(every, names, policies)]
         made.name(grid[0], title, "total ε of the course (log scale)", notes=notes)
         for axes, total in zip(grid[1:], totals, strict=False):
-            _draw(axes, rows[rows["total_epsilon"] == total], "horizon", colours)
+            labels.append(_draw(made, axes, rows[rows["total_epsilon"] == total], "horizon", **about))
             at = f"at total ε = {tick(total)}"
             made.name(axes, f"By horizon, {at}", "days (log scale)", alone=f"Benefit kept {at}")
-        name_lines(made)
-        settle(made)
+        settle(made, labels)
     return made.drawn
 
 
@@ -259,16 +262,20 @@ def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:
     return [*first, *telling(others, most=MOST_CURVES - len(first), along="total_epsilon")]
 
 
-def _draw(axes: Axes, rows: pd.DataFrame, along: str, colours: Mapping[str, Look]) -> None:
+def _draw(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, *, colours: Mapping[str, Look], across: int
+) -> EndLabels:
     """A line along total_epsilon or horizon for each policy that keeps something known."""
+    ends = []
     for name in names_of(rows, "policy"):
         line = rows[(rows["policy"] == name) & rows["benefit_kept"].notna()].sort_values(along)
         if line.empty:
             continue
         level = is_level(name) or name == BEST_SCHEDULE
+        shown, drawn = LABELS.get(name, label(name)), as_line(name, colours[name], level=level)
         width: dict[str, Any] = {"linewidth": thin()} if level else {}
-        look = as_line(name, colours[name], level=level)
-        axes.plot(line[along], line["benefit_kept"], **look, **width, label=LABELS.get(name, label(name)))
+        axes.plot(line[along], line["benefit_kept"], **drawn, **width, label=shown)
+        ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(labelleft=True)
     if along == "horizon":
@@ -278,3 +285,4 @@ def _draw(axes: Axes, rows: pd.DataFrame, along: str, colours: Mapping[str, Look
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         set_epsilon_axis(axes, rows["total_epsilon"])
+    return EndLabels(made, axes, merged(ends), width=NAMES_SHARE * made.width / across)

@@ -19,9 +19,12 @@ from policies.arrays import FloatArray
 from policies.reference import Greedy
 from policysim.figures.curves import (
     MOST_CURVES,
+    NAMES_SHARE,
     at_one_epsilon,
     checked,
     has_band,
+    line_end,
+    merged,
     names_of,
     nonempty,
     sparse,
@@ -29,7 +32,8 @@ from policysim.figures.curves import (
     thin,
     undrawn,
 )
-from policysim.figures.layout import name_lines, settle
+from policysim.figures.layout import NAME as NAME_AT
+from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import (
     LINE_HEIGHT,
     LINE_SPACING,
@@ -38,6 +42,7 @@ from policysim.figures.lettering import (
     set_log_ticks,
     set_numbers,
     ticks_within,
+    widest_word,
     wrapped,
 )
 from policysim.figures.looks import (
@@ -316,6 +321,8 @@ def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:
 LEAST = 1e-4
 # Where the axis begins, and who loses nothing is drawn, as a share of the least loss that is drawn.
 FLOOR = 0.5
+# Where lines are compared: of 100 patients.
+GRID = np.linspace(0.5, 99.5, 100)
 
 
 def patient_losses(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
@@ -348,15 +355,19 @@ def patient_losses(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     some = table.loc[table["loss"] > NEGLIGIBLE, "loss"].astype(float)
     high = float(some.max()) if len(some) else 2.0
     low = max(float(some.min()), LEAST * high) if len(some) else 1.0
-    with canvas(page=(7.2, 4.2), column=3.0, **paper) as made:
+    height = max(4.2, 0.19 * len(policies) + 2.2)
+    with canvas(page=(7.2, height), column=max(3.0, 0.31 * len(policies) + 1.2), **paper) as made:
         (axes,) = made.panels()
-        for place, name in enumerate(policies):
+        ends: list[LineEnd] = []
+        for name in policies:
             rows = table[table["policy"] == name].sort_values("quantile")
             losses = rows["loss"].to_numpy(dtype=np.float64)
             xs, ys = steps(np.where(losses < low, FLOOR * low, losses))
             drawn = as_line(name, colours[name], level=is_level(name))
-            places: dict[str, Any] = {} if is_level(name) else {"markevery": sparse(len(xs), place)}
+            places: dict[str, Any] = {} if is_level(name) else {"markevery": sparse(len(xs), len(ends))}
             axes.plot(xs, ys, label=label(name), **drawn, **places)
+            values = tuple(np.interp(GRID, xs, ys))
+            ends.append(LineEnd(label(name), float(xs[-1]), float(ys[-1]), float(np.log(ys).mean()), drawn, values))
         # At the bottom of the log axis stands what is none.
         axes.set_yscale("log")
         axes.set_ylim(0.9 * FLOOR * low, 1.1 * high)
@@ -370,8 +381,7 @@ def patient_losses(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
             "of 100 patients, from who loses least to who loses most",
             "utility that a patient loses (log scale)",
         )
-        name_lines(made)
-        settle(made)
+        settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.drawn
 
 
@@ -388,6 +398,8 @@ def steps(losses: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.repeat(edges, 2)[1:-1], np.repeat(losses[starts], 2)
 
 
+# The most that long names may take of the width of a panel.
+MOST_SHARE = 0.5
 COLUMNS = ["policy", "epsilon", "patient", "action", "probability"]
 
 
@@ -427,14 +439,16 @@ def action_probabilities(
     down = -(-len(patients) // across)
     with canvas(
         page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down),
-        column=0.3 + 1.75 * down,
+        column=0.3 + max(1.75, 1.1 + 0.19 * len(drawn)) * down,
         **paper,
     ) as made:
         grid = made.panels(len(patients), across, sharey=True)
         left_out = len(drawn) < len(every) and actions is None
         some = f"Drawn: {len(drawn)} of {len(every)} actions." if left_out else ""
-        for axes, patient in zip(grid, patients, strict=True):
-            _patient_panel(made, axes, rows[rows["patient"] == patient], drawn)
+        labels = [
+            _patient_panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
+            for axes, patient in zip(grid, patients, strict=True)
+        ]
         for place, axes in enumerate(grid):
             # What has nothing below it shows its numbers.
             bottom = place + across >= len(patients) or bool(made.given)
@@ -442,8 +456,7 @@ def action_probabilities(
             axes.set_xlabel(made.below("ε (log scale)", some) if bottom else "")
             axes.set_ylabel("" if place % across else "probability")
         made.head(f"What these patients get under {policies[0]}")
-        name_lines(made)
-        settle(made)
+        settle(made, labels)
     return made.drawn
 
 
@@ -458,17 +471,25 @@ def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
     return {name: place for place, name in enumerate(every) if name in chosen}
 
 
-def _patient_panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int]) -> None:
-    for number, (action, place) in enumerate(actions.items()):
+def _patient_panel(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float
+) -> EndLabels:
+    ends: list[LineEnd] = []
+    for action, place in actions.items():
         line = rows[rows["action"] == action].sort_values("epsilon")
-        look = {**look_of_action(place), "markevery": sparse(len(line), number)}
-        axes.plot(line["epsilon"], line["probability"], label=action, **look)
+        drawn = look_of_action(place)
+        axes.plot(line["epsilon"], line["probability"], label=action, **drawn, markevery=sparse(len(line), len(ends)))
+        ends.append(line_end(action, line["epsilon"], line["probability"], drawn))
     set_epsilon_axis(axes, rows["epsilon"])
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
     patient = str(rows["patient"].iloc[0])
     axes.set_title(patient, loc="left", fontsize="medium", fontweight="normal", pad=0.9 * made.font)
+    # More of the width of a panel where a word of the names needs it, points.
+    font = FontProperties(size=made.font, family=rcParams["font.family"])
+    needed = NAME_AT * made.font + 1.01 * max(widest_word(end.name, font) for end in ends)
+    return EndLabels(made, axes, ends, width=min(max(NAMES_SHARE * width, needed), MOST_SHARE * width))
 
 
 # So many markers has a line of propensities.
@@ -495,6 +516,8 @@ def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure
         set_numbers(axes.yaxis, ".4g")
         axes.set_title("How probable the treatments were that patients got", loc="left")
         axes.set(xlabel="probability of the treatment", ylabel="share of the arm's patients with at most this")
-        name_lines(made)
+        if len(names) > 1:
+            columns = 1 if made.narrow else 2
+            made.legend(width=0.9 * made.width / columns - 4 * made.font, ncols=columns, below=True)
         settle(made)
     return made.figure
