@@ -196,6 +196,8 @@ STYLES: tuple[StyleName, ...] = get_args(StyleName)
 # Nature's, mm and points: https://www.nature.com/nature/for-authors/final-submission; the letters of all figures there
 # are as large.
 NATURE_WIDTH, NATURE_WIDEST, NATURE_HIGHEST, NATURE_FONT = 89.0, 183.0, 170.0, 7.0
+# No word of a paper is smaller, points.
+LEAST_FONT = 6.0
 # A figure has at least the width of a narrow column, and at most that of a sheet, mm; panels stand below each other in
 # one that is narrower than the third.
 LEAST_WIDTH, MOST_WIDTH, NARROW = 60.0, 210.0, 150.0
