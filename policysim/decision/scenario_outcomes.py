@@ -1,4 +1,4 @@
-"""Tables of a model: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
+"""What only a model shows: losses by outcome, another prevalence, and what the study states without effect."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def private_choices(comparison: pd.DataFrame, policies: Collection[str], *, by: 
     Parameters
     ----------
     comparison : DataFrame
-        As for `choose_columns`.
+        As `policysim.decision.comparison.compare_problem` returns it.
     policies : collection of str
         Of these; the exponential mechanism where none of them spends epsilon. Of equal ones the optimum.
     by : str, optional
