@@ -65,7 +65,7 @@ EXPECTED = "expected_"
 ENDS = ("_low", "_high")
 # Of 100 guesses, so many right: the numbers of the axis on top.
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
-TOP = "two patients told apart, of 100"
+TOP = "two patients told apart, times of 100, at most"
 BAND = "Bands: 95 % interval of the estimate (sampling error)."
 SHADED = "Shaded: beyond any private draw."
 # The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
