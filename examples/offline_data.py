@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import policysim as ps
-from policysim.course.schedules import best_schedule
+from policysim.course.schedules import Schedules
 from policysim.course.treatment_course import TreatmentCourse
 from policysim.study.declared import ScenarioStudy
 
@@ -40,15 +40,15 @@ def policies_of(course: TreatmentCourse) -> dict[str, list[Array]]:
     """p(a|record) of each day, (n, k): who treats the patients, and who might have treated them."""
     plan, n, k = ps.plan(course), *course.rewards.shape
     fixed = max(range(k), key=lambda action: ps.policy_value(course, np.eye(k)[[action]].repeat(n, axis=0)))
+    days = (fixed,) * course.horizon
+    schedule = Schedules(course, (1,) * course.horizon).best(course.initial, days)
     return {
         BEHAVIOUR: [
             ps.privatize_policy(day, epsilon=EPSILON, policy="randomized-response").predict_proba(np.arange(n))
             for day in plan.q_values
         ],
         "optimum": [np.eye(k)[day] for day in plan.actions],
-        "one schedule for all": [
-            np.eye(k)[[day]].repeat(n, axis=0) for day in best_schedule(course, [fixed] * course.horizon)
-        ],
+        "one schedule for all": [np.eye(k)[[day]].repeat(n, axis=0) for day in schedule],
         "uniform": [np.full((n, k), 1 / k)] * course.horizon,
     }
 

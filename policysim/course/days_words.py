@@ -53,7 +53,7 @@ COMPOSED = {
 # So many totals, and treatments, days or features, are named at most.
 MOST_TOTALS, MOST_NAMED = 6, 4
 VERDICTS = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-AS_STATED = ", as stated (no other versions)"
+AS_STATED = ", as stated (no other numbers were tried)"
 
 
 def way_title(policy: str) -> str:
@@ -150,7 +150,8 @@ def _about(view: View) -> tuple[str, ...]:
     named = "; ".join(title if name in title else f"{title} ({name})" for name, title in titles.items())
     secret = "the patient's record" if details.horizon == 1 else f"the patient's records of all {days(details.horizon)}"
     but = f", all but {view.public}" if view.public else ""
-    first = f"{about_model(study)} Secret: {secret}{but}. Observer: {study.hidden_from}. Treatments: {named}."
+    chosen = f"Treatments, chosen by the clinic: {named}."
+    first = f"{about_model(study)} Secret: {secret}{but}. Observer: {study.hidden_from}. {chosen}"
     if not 0 < view.total < math.inf:
         return (first,)
     slack = f", but for δ = {plain(details.delta)}" if details.delta else ""

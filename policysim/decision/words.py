@@ -262,7 +262,7 @@ def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:
         return verdict_in_versions(str(row["verdict"]), int(row["better_in"]), details.versions)
     where = "" if details.epsilon == details.stated_epsilon else f" at ε = {plain(details.epsilon)}"
     words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
-    return f"{words[str(row['verdict'])]}, as stated (no other versions){where}"
+    return f"{words[str(row['verdict'])]}, as stated (no other numbers were tried){where}"
 
 
 def verdict_in_versions(verdict: str, better: int, versions: int) -> str:

@@ -306,7 +306,7 @@ def test_the_screen_of_the_ward_is_that_of_the_docs(ward):
     assert document["bounds"] and not any(isinstance(value, list) for value in document["details"].values())
     assert document["answer"]["Is that worth it?"].endswith(
         "a death? 20 (this study): " + "B is better than A, as stated "
-        "(no other versions); up to 12: A is better; from 12: B is better"
+        "(no other numbers were tried); up to 12: A is better; from 12: B is better"
     )
 
 
