@@ -1,5 +1,6 @@
 // What there is to read: headings, how many figures, tables and words are visible, and places that wait for a word.
-// A cell of a table may be empty. Controls are ways around the page, and what is only spoken waits for a choice: none is text of it.
+// A cell of a table may be empty. Controls are ways around the page, and what is only spoken waits for a choice: none is
+// text of it.
 () => {
   const STYLED = { visibilityProperty: true };
   const AROUND = ".control, .tool, [aria-live]";
