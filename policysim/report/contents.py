@@ -158,13 +158,13 @@ class Contents:
         """What `--json` prints beside the manifest: the lines, the details, and all tables by their names."""
         details: dict[str, Any] = {} if self.findings.details is None else {**vars(self.findings.details)}
         frames = {name: details.pop(name) for name in list(details) if isinstance(details[name], pd.DataFrame)}
-        tables = {**details.pop("tables", {}), **frames, **self.tables}
+        details.pop("tables", None)  # those that have rows are files, too
         return {
             "title": self.printed.title,
             "answer": {line.label: line.whole for line in self.printed.lines},
             "warnings": list(self.findings.warnings),
             "details": as_values(details),
-            **as_values(tables),
+            **as_values({**frames, **self.tables}),
         }
 
 
