@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private draw of a schedule,
 # reactions within a tree of courses, and the bounds of the limit.
@@ -101,10 +101,23 @@ def line_width() -> int:
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
 
 
-def wrapped(*paragraphs: str) -> list[str]:
-    """Lines that the screen has room for."""
-    width = line_width()
-    return [line for text in paragraphs for line in textwrap.wrap(text, width, break_on_hyphens=False)]
+def in_lines(text: str, width: int, **options: Any) -> list[str]:
+    """The lines of a text, with the options of `textwrap.wrap`; none ends within "ε = 1".
+
+    Examples
+    --------
+    >>> in_lines("hides it up to ε = 1", 18)
+    ['hides it up to', 'ε = 1']
+    """
+    held = text.replace("ε = ", "ε\u00a0=\u00a0")
+    lines = textwrap.wrap(held, width, break_on_hyphens=False, **options)
+    return [line.replace("ε\u00a0=\u00a0", "ε = ") for line in lines]
+
+
+def wrapped(*texts: str, indent: str = "", later: str = "") -> list[str]:
+    """Lines that the screen has room for; what the first of a text begins with, and the others."""
+    indents = {"initial_indent": indent, "subsequent_indent": later}
+    return [line for text in texts for line in in_lines(text, line_width(), **indents)]
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

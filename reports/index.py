@@ -1,4 +1,4 @@
-"""Write README.md beside this file: a line for each report, with its title and a link. `python reports/index.py`."""
+"""Write README.md beside this file: each report with a link and its first sentence. `python reports/index.py`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ HEAD = """\
 `make reports` makes all of them again, and this list.
 `policysim reproduce FOLDER/manifest.json` says whether the numbers of a report come out again.
 """
-# The title of a page, or the heading of a text.
-TITLES = {"report.html": r"<title>(.*?)</title>", "README.md": r"^# (.*)$"}
+# The title of a page and the advice on it; the heading of a text and the first sentence below it.
+FIRST = {
+    "report.html": r'<meta name="description" content="(?P<says>.*?)">.*?<title>(?P<title>.*?)</title>',
+    "README.md": r"^# (?P<title>[^\n]*)\n\n(?:- )?(?P<says>.*?[.?!])\s",
+}
 
 
 def line(folder: Path) -> str:
     """The line of a report, a page or a text."""
-    name = next(name for name in TITLES if (folder / name).exists())
-    title = re.search(TITLES[name], (folder / name).read_text(encoding="utf-8"), re.MULTILINE)
-    assert title, f"{folder / name} has no title"
-    return f"- [{html.unescape(title[1])}]({folder.name}/{name})"
+    name = next(name for name in FIRST if (folder / name).exists())
+    found = re.search(FIRST[name], (folder / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert found, f"{folder / name} has no title, or nothing below it"
+    title, says = (" ".join(html.unescape(found[part]).split()) for part in ("title", "says"))
+    return f"- [{title}]({folder.name}/{name}): {says}"
 
 
 if __name__ == "__main__":

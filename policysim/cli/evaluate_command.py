@@ -89,18 +89,18 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.trials.evaluate_log import evaluate_on
     from policysim.trials.evaluation_words import evaluation_document, evaluation_screen
 
-    # What cannot be, or does not go together, before anything is read.
+    # What cannot be, or does not go together, before any row is read.
     if chosen.estimator not in ESTIMATORS:
         raise UsageError(f"--estimator: {unknown('estimator', chosen.estimator, list(ESTIMATORS))}")
     if chosen.model is not None and chosen.model not in OUTCOME_MODELS:
         raise UsageError(f"--model: {unknown('outcome model', chosen.model, OUTCOME_MODELS)}")
+    study = _logged_study(chosen.log)
     if (chosen.table is None) == (chosen.policy is None):
         raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
     if chosen.table is not None and chosen.epsilon is not None:
         raise UsageError("--epsilon only goes with --policy")
     if chosen.model is not None and chosen.estimator not in NEED_MODEL:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
-    study = _logged_study(chosen.log)
     target = _target(chosen, study)
     with chosen_executor(chosen) as executor, progress_bar("fold") as progress:
         log, evaluated = evaluate_on(
@@ -125,7 +125,7 @@ def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
     from policysim.errors import UsageError
     from policysim.files.many_files import ENDINGS, is_many
-    from policysim.study.declared import LoggedStudy
+    from policysim.study.declared import LoggedStudy, ScenarioStudy
     from policysim.study.study_reader import STUDY, load_study, study_names
 
     if name.lower().endswith(ENDINGS) or (
@@ -135,14 +135,11 @@ def _logged_study(name: str) -> LoggedStudy | None:
     study = load_study(name)
     if isinstance(study, LoggedStudy):
         return study
-    raise UsageError(
-        f"{name} is a study of a scenario, which has no log: simulate {name} --log FILE writes one, to evaluate on"
-    )
+    instead = f": policysim simulate {name} evaluates a policy on simulated patients; with --log FILE it writes a log"
+    raise UsageError(f"{name} has no log of treated patients{instead if isinstance(study, ScenarioStudy) else ''}")
 
 
 def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePolicy:
-    from dataclasses import replace
-
     from policies.catalogue import make_policy
     from policysim.errors import UsageError
     from policysim.files.probability_table import read_probability_table
@@ -159,9 +156,7 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
         policy = make_policy(chosen.policy)
     if policy.uses_epsilon and chosen.epsilon is None:
         raise UsageError(f"--policy {chosen.policy} needs --epsilon, a number >= 0")
-    if policy.uses_epsilon:
-        policy = replace(policy, epsilon=chosen.epsilon)
-    elif chosen.epsilon is not None:
+    if not policy.uses_epsilon and chosen.epsilon is not None:
         raise UsageError(f"--epsilon does not go with {policy.name}, which has none")
     if logged is not None and chosen.study is None:
         raise UsageError(
@@ -170,4 +165,5 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
         )
     with as_usage():
         study = load_study(chosen.study) if chosen.study else study_of(Path(chosen.log)) or load_study(COVID)
-        return catalogue_policy(study.policy(policy.name, policy.epsilon), require_scenario(study))
+        epsilon = math.inf if chosen.epsilon is None else chosen.epsilon
+        return catalogue_policy(study.policy(policy.name, epsilon), require_scenario(study))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The kinds, as messages name them.
 SCENARIO, TABLE, LOG = "one decision in a scenario", "a table of one's own", "a log"
-DAYS = "treatment over days (--horizon)"
+DAYS = "treatment over days in a scenario"
 # Options that not every kind takes, and the kinds that do.
 KINDS_WITH = {
     "epsilon": (SCENARIO, TABLE, LOG),
@@ -55,8 +55,8 @@ def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
         if kind not in kinds and value is not None and value is not False:
             name = f"--{option.replace('_', '-')}"
             instead = ": give --total-epsilon" if kind == DAYS and option == "epsilon" else ""
-            other = kind.removesuffix(" (--horizon)")
-            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {other} ({study.name}){instead}")
+            instead = ": add --horizon" if kind == SCENARIO and kinds == (DAYS,) else instead
+            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}")
 
 
 def figure_names(kind: str) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _of_lead(table: pd.DataFrame, column: str, title: str, count: int) -> dict[s
 
 def _places(details: DecisionDetails) -> int:
     """The decimals of utility lost in the table of options."""
-    return int(details.rows.loc[details.rows["outcome"] == UTILITY, "decimals"].iloc[0])
+    return int(details.table.loc[details.table["outcome"] == UTILITY, "decimals"].iloc[0])
 
 
 def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:

@@ -87,9 +87,9 @@ class DecisionDetails:
         The ε of the study, at which versions, beliefs and prices are known.
     patients : int
         How many patients events are counted among.
-    rows : DataFrame
-        outcome, title, weight, decimals, a column for each letter, and for two pairs such as "A − C": the table as it
-        is printed, among `patients`. The differences are those of the printed numbers; those in the row `REST` make
+    table : DataFrame
+        outcome, title, weight, decimals, a column for each letter, and for two pairs such as "A − C": as
+        printed, among `patients`. The differences are those of the printed numbers; those in the row `REST` make
         the columns add up to the utility.
     rest : tuple of str
         The titles of what that row sums.
@@ -153,7 +153,7 @@ class DecisionDetails:
     odds: float
     stated_epsilon: float
     patients: int
-    rows: pd.DataFrame
+    table: pd.DataFrame
     rest: tuple[str, ...]
     hiding: tuple[str, str]
     leaking: tuple[str, str]
@@ -417,7 +417,7 @@ def _details(
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
         stated_epsilon=evidence.epsilon,
         patients=count,
-        rows=rows,
+        table=rows,
         rest=rest,
         hiding=pairs[0],
         pairs=tuple(printed),

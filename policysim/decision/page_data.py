@@ -108,7 +108,7 @@ def compared(findings: list[Findings]) -> dict[str, Any]:
 def _table(details: DecisionDetails, letters: list[str]) -> dict[str, Any]:
     kinds = {REST: "rest", UTILITY: "utility"}
     rows = []
-    for row in rows_of(details.rows):
+    for row in rows_of(details.table):
         kind = kinds.get(row["outcome"], "count")
         weight = None if math.isnan(row["weight"]) else row["weight"]
         values = [] if kind == "rest" else [row[letter] for letter in letters]

@@ -169,7 +169,7 @@ def _more_tables(evidence: Evidence, details: DecisionDetails) -> dict[str, Any]
         # A class is known by what is public of it, if anything is.
         unsaid = [] if tables["beliefs"]["among"].any() else ["among", "share"]
         tables["beliefs"] = tables["beliefs"].drop(columns=["class", *unsaid])
-    shown = {"table": details.rows, "acceptability": details.acceptability}
+    shown = {"table": details.table, "acceptability": details.acceptability}
     return {**tables, **{name: table for name, table in shown.items() if not table.empty}}
 
 

@@ -102,7 +102,7 @@ def _verdict(findings: Findings, option: str, than: str) -> str:
 
 def _printed(details: DecisionDetails) -> dict[str, dict[str, Any]]:
     """The rows of the printed table, by outcome."""
-    return {row["outcome"]: row for row in rows_of(details.rows)}
+    return {row["outcome"]: row for row in rows_of(details.table)}
 
 
 def _introduced(findings: Findings) -> tuple[Option, ...]:
@@ -204,7 +204,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
 def _changed(details: DecisionDetails, option: str, than: str) -> tuple[list[str], list[str]]:
     """What an option has more of, and less of, than another: "30 deaths"; first what weighs most."""
     pair = f"{option} − {than}"
-    rows = [row for row in rows_of(details.rows) if row["outcome"] not in (REST, UTILITY)]
+    rows = [row for row in rows_of(details.table) if row["outcome"] not in (REST, UTILITY)]
     rows.sort(key=lambda row: -abs(row[pair]) * (1.0 if math.isnan(row["weight"]) else row["weight"]))
     more = [f"{about(row[pair])} more {row['title']}" for row in rows if row[pair] > 0]
     fewer = [f"{about(row[pair])} fewer {row['title']}" for row in rows if row[pair] < 0]
@@ -376,7 +376,7 @@ def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], detai
 
 
 def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
-    """What a row of `details.rows` is called in the table."""
+    """What a row of `details.table` is called in the table."""
     if row["outcome"] == REST:
         more = len(details.rest) - 1
         summed = (
@@ -386,7 +386,7 @@ def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
         )
         return f"{summed}, in utility"
     if row["outcome"] == UTILITY:
-        return f"Utility lost against C{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+        return f"Utility lost against C{', in units of cost' if COSTS in set(details.table['outcome']) else ''}"
     return capital(str(row["title"]))
 
 

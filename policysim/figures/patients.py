@@ -492,17 +492,24 @@ def _patient_panel(
     return EndLabels(made, axes, ends, width=min(max(NAMES_SHARE * width, needed), MOST_SHARE * width))
 
 
-# So many markers has a line of propensities.
+# So many markers has a line of an arm.
 MARKERS_PER_LINE = 8
 
 
-def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
-    """How probable the treatments were that patients got, a line for each arm.
+def line_by_arm(
+    table: pd.DataFrame, along: str, *, title: str, axis_titles: tuple[str, str], size: SizeName = "page"
+) -> Figure:
+    """A number along another, a line for each arm.
 
     Parameters
     ----------
     table : DataFrame
-        Columns line (the arm), propensity, and value (the share of the arm's patients with at most this propensity).
+        Columns line (the arm), value, and the other number; if the value has an interval low and high, bars show it,
+        and on a grey line both numbers are equal.
+    along : str
+        The column of the other number.
+    title, axis_titles : str, tuple of str
+        Of the figure, and of its axes: along, and up.
     size : {"page", "column", "slide"}
         What the figure is for.
     """
@@ -512,10 +519,16 @@ def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure
         for place, name in enumerate(names):
             rows = table[table["line"] == name]
             every = max(1, len(rows) // MARKERS_PER_LINE)
-            axes.plot(rows["propensity"], rows["value"], label=name, markevery=every, **look_of_action(place), zorder=3)
+            look = look_of_action(place)
+            axes.plot(rows[along], rows["value"], label=name, markevery=every, **look, zorder=3)
+            if "low" in rows:
+                axes.vlines(rows[along], rows["low"], rows["high"], color=look["color"], linewidth=0.8)
+        if "low" in table:
+            ends = [table[along].min(), table[along].max()]
+            axes.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)
         set_numbers(axes.yaxis, ".4g")
-        axes.set_title("How probable the treatments were that patients got", loc="left")
-        axes.set(xlabel="probability of the treatment", ylabel="share of the arm's patients with at most this")
+        axes.set_title(title, loc="left")
+        axes.set(xlabel=axis_titles[0], ylabel=axis_titles[1])
         if len(names) > 1:
             columns = 1 if made.narrow else 2
             made.legend(width=0.9 * made.width / columns - 4 * made.font, ncols=columns, below=True)

@@ -156,14 +156,15 @@ class Contents:
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints beside the manifest: the lines, the details, and all tables by their names."""
-        details: dict[str, Any] = {} if self.findings.details is None else vars(self.findings.details)
-        tables = {name: value for name, value in details.items() if isinstance(value, pd.DataFrame)}
+        details: dict[str, Any] = {} if self.findings.details is None else {**vars(self.findings.details)}
+        frames = {name: details.pop(name) for name in list(details) if isinstance(details[name], pd.DataFrame)}
+        details.pop("tables", None)  # those that have rows are files, too
         return {
             "title": self.printed.title,
             "answer": {line.label: line.whole for line in self.printed.lines},
             "warnings": list(self.findings.warnings),
-            "details": as_values({name: value for name, value in details.items() if name not in tables}),
-            **as_values({**tables, **self.tables}),
+            "details": as_values(details),
+            **as_values({**frames, **self.tables}),
         }
 
 

@@ -6,13 +6,12 @@ stand on the page (`policysim.report.page`).
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from policysim.words import WIDEST, line_width
+from policysim.words import WIDEST, in_lines, line_width, wrapped
 
 # The texts of labelled lines begin here, and the rows below such a line here.
 LABEL_WIDTH, ROW_INDENT = 21, 23
@@ -109,32 +108,20 @@ class Screen:
     def text(self, *, full: bool = False, brief: bool = False) -> str:
         """The screen as printed: the title and the labelled lines alone if it is brief, all tables if it is full."""
         first = [*(f"Warning: {warning}" for warning in self.warnings), self.title, self.advice, *self.about]
-        blocks = [[*wrapped(first), *introduced(self.options)], list(labelled(self.lines))]
+        blocks = [[*wrapped(*first), *introduced(self.options)], list(labelled(self.lines))]
         if not brief:
-            blocks.append([*(line for table in self.tables for line in aligned(table)), *wrapped(self.notes)])
+            blocks.append([*(line for table in self.tables for line in aligned(table)), *wrapped(*self.notes)])
         if full:
-            blocks += [[*wrapped([table.title]), *aligned(table), *wrapped([table.note])] for table in self.behind]
+            blocks += [[*wrapped(table.title), *aligned(table), *wrapped(table.note)] for table in self.behind]
         return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
-
-
-def wrapped(texts: Sequence[str], width: int = 0, indent: str = "", later: str | None = None) -> Iterator[str]:
-    """The lines of some texts; those of a text after its first are indented as `later` says."""
-    for text in texts:
-        yield from textwrap.wrap(
-            text,
-            width or line_width(),
-            initial_indent=indent,
-            subsequent_indent=indent if later is None else later,
-            break_on_hyphens=False,
-        )
 
 
 def introduced(options: Sequence[Option]) -> Iterator[str]:
     """The options in two columns: letter and title, and what each hides."""
     room = min(max((len(option.title) for option in options), default=0), line_width() // 3)
     for option in options:
-        titles = textwrap.wrap(option.title, room, break_on_hyphens=False)
-        hides = textwrap.wrap(option.hides, line_width() - room - 5, break_on_hyphens=False)
+        titles = in_lines(option.title, room)
+        hides = in_lines(option.hides, line_width() - room - 5)
         for place, (title, text) in enumerate(zip_longest(titles, hides, fillvalue="")):
             yield f"{option.letter if place == 0 else '':<3}{title:<{room}}  {text}".rstrip()
 
@@ -142,11 +129,11 @@ def introduced(options: Sequence[Option]) -> Iterator[str]:
 def labelled(lines: Sequence[Line]) -> Iterator[str]:
     """Labelled lines, each with its rows in two columns."""
     for line in lines:
-        yield from wrapped([line.text], indent=f"{line.label:<{LABEL_WIDTH}}", later=" " * LABEL_WIDTH)
+        yield from wrapped(line.text, indent=f"{line.label:<{LABEL_WIDTH}}", later=" " * LABEL_WIDTH)
         room = max((len(first) for first, _ in line.rows), default=0)
         for first, second in line.rows:
             start = f"{'':<{ROW_INDENT}}{first:<{room}}  "
-            yield from wrapped([second], indent=start, later=" " * len(start))
+            yield from wrapped(second, indent=start, later=" " * len(start))
 
 
 def aligned(table: Grid) -> list[str]:
@@ -164,7 +151,7 @@ def aligned(table: Grid) -> list[str]:
             break
     gap = 2 if room >= LEAST_ROOM else 1
     room = min(longest, max(LEAST_ROOM, WIDEST - sum(widths) - gap * len(widths)))
-    first = textwrap.wrap(table.head[0], room, break_on_hyphens=False) or [""]
+    first = in_lines(table.head[0], room) or [""]
     columns = [first, *heads]
     lines = max(map(len, columns))
     above = zip(*([*[""] * (lines - len(column)), *column] for column in columns), strict=True)
@@ -173,7 +160,7 @@ def aligned(table: Grid) -> list[str]:
 
 
 def _row(row: Sequence[str], room: int, widths: Sequence[int], gap: str) -> Iterator[str]:
-    *above, title = textwrap.wrap(row[0], room, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    *above, title = in_lines(row[0], room, subsequent_indent="  ") or [""]
     yield from above
     cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
     yield gap.join([f"{title:<{room}}", *cells]).rstrip()
@@ -183,6 +170,6 @@ def _in_lines(text: str, depth: int) -> list[str]:
     """A title in at most so many lines, as narrow as it can be."""
     # A space that does not break keeps a title such as "A − C" together.
     width = max(map(len, text.split(" ")), default=0)
-    while len(lines := textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)) > depth:
+    while len(lines := in_lines(text, max(width, 1), break_long_words=False)) > depth:
         width += 1
     return lines or [""]

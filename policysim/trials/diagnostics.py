@@ -111,15 +111,13 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
         patients of an arm differ.
     """
     rows: list[tuple[str, float, float]] = []
-    varies = False
     for arm in np.unique(data.actions):
         mine, name = data.of(data.actions == arm), data.names[arm]
         own = mine.propensities
-        varies |= bool(own.min() < own.max())
-        ranks = np.linspace(0, 1, POINTS)
-        points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))
+        points = np.unique(np.quantile(own, np.linspace(0, 1, POINTS), weights=mine.counts, method="inverted_cdf"))
         rows += [(name, float(point), float(averaged(own <= point, mine.counts))) for point in points]
-    return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
+    table = pd.DataFrame(rows, columns=["line", "propensity", "value"])
+    return table if len(table) > table["line"].nunique() else table.iloc[:0]
 
 
 # Where overlap fails: groups of patients to whom the log seems never to give an action. Such holes are found in raw

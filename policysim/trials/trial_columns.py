@@ -29,6 +29,7 @@ from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
 from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
+from policysim.trials.arms import arm_means
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit, row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
@@ -127,6 +128,38 @@ def split_log(
             progress.advance()
         values = robust_values(dealt.data, scores if predicted is None else predicted)
         yield Split(dealt, folds, tuple(problems), scores, values)
+
+
+def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
+    """What the scores predict beside what was seen, in thirds of each arm's patients by their scores.
+
+    A score is that of the arm that the patient got, in the first split: fitted without the patient.
+
+    Returns
+    -------
+    DataFrame
+        `line` (arm), `predicted` (mean score, weighted by inverse propensities), `value` (mean outcome, see
+        `arm_means`) with its 95 % interval `low`, `high`, and `patients`. Thirds of fewer than `FEWEST_PATIENTS` are
+        left out; patients of equal scores are in the same third.
+    """
+    split = next(split_log(log, study))
+    data, scores = split.log.data, split.log.data.of_taken(split.scores)
+    rows = []
+    for arm, name in enumerate(data.names):
+        own = np.flatnonzero(data.actions == arm)
+        of_arm = data.of(own)
+        # The scores of the patients who stand there.
+        places = (np.floor(np.multiply((1 / 3, 2 / 3), of_arm.n_patients - 1)) + 0.5) / of_arm.n_patients
+        cuts = np.unique(np.quantile(scores[own], places, weights=of_arm.counts, method="inverted_cdf"))
+        thirds = np.searchsorted(cuts, scores[own])
+        for third in np.unique(thirds):
+            members = own[thirds == third]
+            patients = data.of(members)
+            if patients.n_patients >= FEWEST_PATIENTS:
+                predicted = float(np.average(scores[members], weights=patients.inverse_propensities))
+                _, n, *seen = arm_means(patients, study.log.utility_range).iloc[arm]
+                rows.append((name, predicted, *seen, n))
+    return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 
 def ratio_of_means(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:

@@ -33,6 +33,7 @@ from policysim.trials.diagnostics import (
     propensities_of,
 )
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
+from policysim.trials.trial_columns import calibration_of
 from policysim.words import ALL, guesses
 
 # The letters of the options, and those of policies that were asked for by name.
@@ -63,8 +64,8 @@ class TrialDetails:
     imbalanced, expected_by_chance : float
         How many features differ between arms after weighting, and how many would by chance alone.
     tables : mapping of str to DataFrame
-        By the names of their files: arms, patients, censoring, balance, propensities, policies, heterogeneity, power,
-        e-value, scores and examples; what does not apply has no rows.
+        By the names of their files: arms, patients, censoring, balance, calibration, propensities, policies,
+        heterogeneity, power, e-value, scores and examples; what does not apply has no rows.
     unplaced : tuple of str
         Policies that were asked for by name, and for which there is no letter.
     """
@@ -256,6 +257,7 @@ def _tables(
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
         "censoring": log.censored[log.censored["censored"] > 0].reset_index(drop=True),
         "balance": balance_of(log, products=estimated),
+        "calibration": calibration_of(log, study),
         "propensities": propensities_of(log.data),
         "policies": _policies(study, everyone),
         "heterogeneity": heterogeneity(log, study),

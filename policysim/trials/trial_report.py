@@ -20,7 +20,7 @@ from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim import numbers as formats
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
-from policysim.figures.patients import draw_propensities
+from policysim.figures.patients import line_by_arm
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.numbers import written
 from policysim.progress import SILENT, Progress
@@ -31,11 +31,11 @@ from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.trial_columns import compare_log, judged_on_splits
 from policysim.trials.trial_findings import find
-from policysim.trials.trial_words import trial_screen
+from policysim.trials.trial_words import CALIBRATION, trial_screen
 from policysim.words import ALL
 
 # The names of all figures, of which a log has those that apply.
-FIGURES = ("frontier", "forest", "propensities", "action-probabilities")
+FIGURES = ("frontier", "forest", "calibration", "propensities", "action-probabilities")
 
 
 def report(
@@ -117,6 +117,7 @@ def drawings(study: LoggedStudy, comparison: pd.DataFrame, tables: Mapping[str, 
     made = [
         gain(comparison, study.epsilon),
         groups(policies[policies["epsilon"] == study.epsilon], study.epsilon),
+        calibration(tables["calibration"]),
         propensities(tables["propensities"]),
         example_choices(tables["examples"]),
     ]
@@ -169,14 +170,31 @@ def groups(rows: pd.DataFrame, epsilon: float) -> Drawing | None:
     )
 
 
+def calibration(table: pd.DataFrame) -> Drawing:
+    """What was seen against what the scores predict."""
+    title = "What was seen against what the scores predict"
+    axis_titles = ("mean score of a third of an arm's patients", "their mean outcome")
+    return Drawing(
+        "calibration",
+        lambda size: line_by_arm(table, "predicted", title=title, axis_titles=axis_titles, size=size),
+        title=title,
+        caption="A dot is a third of an arm's patients, by scores that were fitted without them. Bars are 95 % "
+        "intervals. On the grey line scores are right.",
+        alternative=f"{len(table)} thirds, whose numbers are in the table “{CALIBRATION}”.",
+        file="calibration.csv",
+    )
+
+
 def propensities(table: pd.DataFrame) -> Drawing | None:
     """How probable the treatments were that patients got; None where that does not vary within the arms."""
     if table.empty:
         return None
+    title = "How probable the treatments were that patients got"
+    axis_titles = ("probability of the treatment", "share of the arm's patients with at most this")
     return Drawing(
         "propensities",
-        lambda size: draw_propensities(table, size=size),
-        title="How probable the treatments were that patients got",
+        lambda size: line_by_arm(table, "propensity", title=title, axis_titles=axis_titles, size=size),
+        title=title,
         caption="Curves that start near zero belong to arms in which few patients stand for many others.",
         file="propensities.csv",
     )

@@ -48,6 +48,7 @@ ARM_LETTERS, OUTCOME_LETTERS, TITLE_LETTERS = 36, 100, 190
 # So many arms are named in a line, and so many products of features in a table.
 NAMED_ARMS, PRODUCTS_SHOWN = 3, 10
 NO_CONCLUSION = "No conclusion: see the warning."
+CALIBRATION = "Are outcomes as the scores predict?"
 INTERVAL = "95\u00a0% interval"
 CONCLUSIONS = {
     BETTER: "{} is better",
@@ -354,6 +355,7 @@ def _behind(view: View) -> Iterator[Grid]:
     yield _policies(view)
     yield _arms_before_any_model(view)
     yield _balance(view.details)
+    yield _calibration(view)
     if not view.details.tables["e-value"].empty:
         yield _confounding(view.details)
     yield _examples(view)
@@ -419,6 +421,24 @@ def _balance(details: TrialDetails) -> Grid:
         f"makes about {rounded(details.expected_by_chance)}."
     )
     return Grid.of_columns(columns, "Do the arms' patients resemble each other?", note, "balance")
+
+
+def _calibration(view: View) -> Grid:
+    """Whether outcomes are as the scores predict."""
+    table, unit = view.details.tables["calibration"], view.unit
+    columns = {
+        "Thirds of an arm's patients, by score": table["line"],
+        "patients": table["patients"].map(plain),
+        f"{unit.title.lower()}, predicted": table["predicted"].map(unit.mean),
+        "seen": table["value"].map(unit.mean),
+        "interval": map(unit.span, table["low"], table["high"]),
+    }
+    holds = int(table["predicted"].between(table["low"], table["high"]).sum())
+    note = (
+        f"In {holds} of {len(table)} thirds the prediction is in the {INTERVAL} of what was seen "
+        "in these patients, who had no part in it. Benefits cannot be checked so: nobody got two treatments."
+    )
+    return Grid.of_columns(columns, CALIBRATION, note, "calibration")
 
 
 def _confounding(details: TrialDetails) -> Grid:

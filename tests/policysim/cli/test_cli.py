@@ -226,12 +226,16 @@ def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
             ("audit", "--table", "p.csv", "--epsilon", "1,2"),
             "--epsilon must be one number >= 0 with --table, got '1,2'",
         ),
-        (("compare", "--delta", "0"), "--delta goes with treatment over days (--horizon), not with one decision in a "),
+        (
+            ("compare", "--delta", "0"),
+            "--delta goes with treatment over days in a scenario, not with one decision in a scenario (covid): add "
+            "--horizon",
+        ),
         (("compare", "--workers", "2"), "--workers goes with a log, not with one decision in a scenario (covid)"),
         (
             ("compare", "--horizon", "2", "--epsilon", "0"),
             "--epsilon goes with one decision in a scenario, a table of one's own or a log, not with treatment over "
-            "days (covid): give --total-epsilon",
+            "days in a scenario (covid): give --total-epsilon",
         ),
         (("compare", "--brief", "--full"), "--full does not go with --brief"),
         (("compare", "--at-most", "hiccups=1"), "--at-most: unknown outcome 'hiccups'; known: death, "),

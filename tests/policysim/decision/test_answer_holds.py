@@ -137,7 +137,7 @@ def changes_hold(truth, text, option, than):
         for name, title in [("costs", "units of cost"), *truth.labels.outcomes.items()]
         if name != "costs" or title == "units of cost"
     }
-    rows, named = truth.details.rows.set_index("outcome")["decimals"], set()
+    rows, named = truth.details.table.set_index("outcome")["decimals"], set()
     for size, more, title in CHANGE.findall(re.split(r"per [\d,]+(?: patients)?: ", text)[1]):
         outcome = titles[title.strip()]
         exact = truth.counts(outcome, option) - truth.counts(outcome, than)
@@ -361,7 +361,7 @@ def advice_holds(truth):
 
 def columns_add_up(truth):
     """Weights times printed differences, and the rest, are the printed difference in utility; cells subtract."""
-    rows = truth.details.rows.set_index("outcome")
+    rows = truth.details.table.set_index("outcome")
     for option, than in (truth.details.hiding, truth.details.leaking):
         pair = f"{option} − {than}"
         for outcome, row in rows.iterrows():

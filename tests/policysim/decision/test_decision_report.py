@@ -118,8 +118,15 @@ def test_rare_events_are_counted_among_patients_written_out():
     deaths = np.tile([2e-7, 3e-7, 3e-7], (12, 1))
     made = report(own(outcomes={"death": deaths}, lead="death"), epsilons=[1.0])
     assert made.findings.details.patients == 10_000_000
-    rows = made.findings.details.rows.set_index("outcome")
+    rows = made.findings.details.table.set_index("outcome")
     assert rows.loc["death", "A"] == 2 < rows.loc["death", "C"] < 3
+
+
+def test_a_document_has_no_table_twice():
+    document = report(own(), policies=["optimal"], epsilons=[1.0]).document()
+    tables = [str(value) for value in document.values() if isinstance(value, list) and value]
+    assert "table" in document and "tables" not in document["details"]
+    assert len(tables) == len(set(tables))
 
 
 def test_an_epsilon_that_has_too_many_digits_is_rounded_up_first():

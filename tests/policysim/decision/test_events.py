@@ -57,7 +57,7 @@ def test_events_are_among_what_the_options_count(study):
     findings = report(loaded).findings
     table = ps.compare(ps.build_problem(loaded), policies=["greedy"], epsilons=[1.0])
     best = findings.options.query("option == 'C' and epsilon == 1")
-    rows = findings.details.rows.set_index("outcome")
+    rows = findings.details.table.set_index("outcome")
     for name, title in (("stroke", "ischaemic stroke"), ("bleeding", "bleeding")):
         rate = table.loc[0, f"expected_{name}"]
         assert best[f"expected_{name}"].item() == pytest.approx(rate)

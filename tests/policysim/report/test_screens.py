@@ -32,6 +32,8 @@ def test_a_screen_is_at_most_45_lines_of_100_columns(name):
     lines = screen.text().splitlines()
     assert len(lines) <= 45 + len(screen.warnings)
     assert max(map(len, lines)) <= 100
+    # Nor is "ε = 1" ever in two lines.
+    assert not any(line.endswith("ε") for line in lines)
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from small_trials import ARMS, SPACE, make_trial
 
 from policysim.logs.log_frame import LoggedData
+from policysim.trials import trial_columns
 from policysim.trials.diagnostics import balance_of, imbalance_by_chance, propensities_of
 from policysim.trials.evidence import confounding_needed, e_value
-from policysim.trials.trial_report import propensities
+from policysim.trials.trial_report import calibration, propensities
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,31 @@ def test_propensities_are_drawn_where_they_vary(confounded):
     assert dict(zip(drip["propensity"], drip["value"], strict=True)) == pytest.approx({0.2: 1 - old.mean(), 0.6: 1.0})
     assert propensities(found).at("page")
     assert propensities_of(make_trial(300, 0.0, seed=3).log.data).empty
+
+
+@pytest.mark.parametrize(("error", "most"), [(0.0, 9), (0.4, 0)])
+def test_calibration_sets_scores_beside_the_patients_who_had_no_part_in_them(error, most, monkeypatch):
+    """By sorting, arm by arm; scores that are too high are seen to be."""
+    trial = make_trial(900, 0.3, seed=4)
+    split = next(trial_columns.split_log(trial.log, trial.study))
+    split = replace(split, scores=split.scores + error)
+    monkeypatch.setattr(trial_columns, "split_log", lambda *_: iter([split]))
+    table = trial_columns.calibration_of(trial.log, trial.study)
+    actions, rewards = trial.log.data.actions, trial.log.data.rewards
+    for arm, name in enumerate(ARMS):
+        own = np.flatnonzero(actions == arm)
+        scores = split.scores[own, arm]
+        ranks = np.sort(scores)
+        cuts = [ranks[(len(own) - 1) * part // 3] for part in (1, 2)]
+        for third, row in enumerate(table[table["line"] == name].itertuples()):
+            mine = np.sum([scores > cut for cut in cuts], axis=0) == third
+            happened = int(rewards[own][mine].sum())
+            interval = binomtest(happened, int(mine.sum())).proportion_ci(method="wilson")
+            expected = (scores[mine].mean(), happened / mine.sum(), interval.low, interval.high, mine.sum())
+            assert row[2:] == pytest.approx(expected)
+    within = table["predicted"].between(table["low"], table["high"]).sum()
+    assert len(table) == 9 and most - 2 <= within <= most
+    assert calibration(table).at("page")
 
 
 def test_published_e_values_come_out():

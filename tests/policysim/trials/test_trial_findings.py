@@ -144,6 +144,15 @@ def test_nothing_is_concluded_from_a_log_with_errors_that_no_interval_covers():
     assert not re.search("better|worse|no difference", " ".join(line.text for line in screen.lines))
 
 
+def test_the_full_screen_says_how_many_predictions_hold():
+    study, log = planted(CROSSED)
+    findings, _ = found(study, log)
+    table = findings.details.tables["calibration"]
+    holds = ((table["low"] <= table["predicted"]) & (table["predicted"] <= table["high"])).sum()
+    (grid,) = (grid for grid in trial_screen(study, findings, 4.0).behind if grid.name == "calibration")
+    assert grid.note.startswith(f"In {holds} of {len(table)} thirds") and len(grid.rows) == len(table)
+
+
 def test_a_group_is_harmed_only_beyond_the_interval_of_all_groups_together():
     study, log = planted(CROSSED, epsilon=0.5, policies=("randomized-response",))
     findings, compared = found(study, log)

@@ -115,12 +115,14 @@ def test_the_page_has_the_words_of_each_epsilon_and_all_numbers_are_files(tmp_pa
     for epsilon, answer in zip((0.5, 1.0, 4.0), moving["answers"], strict=True):
         assert made.screens[epsilon].advice in answer and made.screens[epsilon].lines[2].text in answer
     names = {path.stem for path in (tmp_path / "report").glob("*.csv")}
-    assert {"options", "differences", "leaks", "comparison", "arms", "balance", "policies", "examples"} <= names
+    expected = {"options", "differences", "leaks", "comparison", "arms", "balance", "calibration", "policies"}
+    assert {*expected, "examples"} <= names
+    assert expected <= set(made.document()) and "tables" not in made.document()["details"]
     for name, table in made.tables.items():
         read = pd.read_csv(tmp_path / "report" / f"{name}.csv", keep_default_na=False, na_values=[""])
         assert list(read.columns) == list(table.columns) and len(read) == len(table)
     figures = {path.stem for path in (tmp_path / "report" / "figures").glob("*.svg")}
-    assert figures == {"frontier", "forest", "action-probabilities"}
+    assert figures == {"frontier", "forest", "calibration", "action-probabilities"}
     assert all(drawing.title and drawing.caption and drawing.alternative for drawing in made.drawings)
 
 

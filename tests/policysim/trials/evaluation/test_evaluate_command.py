@@ -197,8 +197,12 @@ def test_a_wrong_question_is_one_line(run, options, message):
 
 
 def test_studies_without_a_log_or_with_their_own_policies_are_sent_elsewhere(run, study, trial):
-    code, _, err = run("evaluate", study, "--policy", "greedy")
-    assert code == 2 and "is a study of a scenario, which has no log: simulate" in err
+    # Whatever else is asked: what is missing in the question is not said first.
+    for options in ((), ("--policy", "greedy")):
+        code, _, err = run("evaluate", study, *options)
+        assert code == 2 and f"{study} has no log of treated patients: policysim simulate {study} evaluates" in err
+    code, _, err = run("evaluate", "warfarin", "--policy", "greedy")
+    assert code == 2 and err == "policysim: warfarin has no log of treated patients\n"
     path = trial()
     code, _, err = run("evaluate", path, "--policy", "greedy")
     assert code == 2 and f"policysim compare {path} tests policies" in err
