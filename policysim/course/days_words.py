@@ -59,6 +59,7 @@ COMPOSED = {
 }
 # So many totals, and treatments, days or features, are named at most.
 MOST_TOTALS, MOST_NAMED = 6, 4
+IN_FULL = "No room here, but in --full: the ways at other totals. "
 VERDICTS = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
 AS_STATED = ", as stated (no other numbers were tried)"
 
@@ -138,7 +139,7 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
         options=tuple(_introduced(view)),
         lines=tuple(_lines(view)),
         tables=(_numbers(view), *(() if crowded else (trace,))),
-        notes=(f"{'' if crowded else _textbook(view, findings.options)}{_note(view)}",),
+        notes=(f"{IN_FULL if crowded else _of_trace(view, findings.options)}{_note(view)}",),
         behind=(*((trace,) if crowded else ()), _every_way(view, options)),
         warnings=findings.warnings,
     )
@@ -182,7 +183,8 @@ def _introduced(view: View) -> Iterator[Option]:
         elif letter == C:
             gives = "best on each day under this study's weights; hides nothing"
         elif row["hides"] == EVERYTHING:
-            gives = f"at {view.at} it gives everyone the same on each day, and hides everything{but}, too"
+            same = WAYS[Uniform.name] if row["policy"] == Uniform.name else "everyone the same"
+            gives = f"at {view.at} it gives {same} on each day, and hides everything{but}, too"
         else:
             way = DRAWN.get(row["policy"], "with chances that depend on the record of the day")
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
@@ -328,16 +330,21 @@ def _textbook(view: View, options: pd.DataFrame) -> str:
     return f"The textbook's exponential mechanism starts each day from equal odds: {beats}. "
 
 
-def _note(view: View) -> str:
-    """What the bound is about, and what ε does not cover."""
-    details, hides = view.details, set(view.details.bounds["hides"])
+def _of_trace(view: View, options: pd.DataFrame) -> str:
+    """What its lines are, as far as no option says it, and what the bound is about."""
+    others = [text for policy, text in DRAWN_OTHERWISE.items() if policy != view.options[B]["policy"]]
+    hides = set(view.details.bounds["hides"])
     first = "days 1 and 2" if "course" in hides else "day 1"
     limit = f"The limit asks privacy of {first} alone. " if hides else ""
-    others = [text for policy, text in DRAWN_OTHERWISE.items() if policy != view.options[B]["policy"]]
-    length = "public" if details.length_public else "hidden"
+    return f"{_textbook(view, options)}{''.join(others)}{limit}"
+
+
+def _note(view: View) -> str:
+    """What ε does not cover."""
+    length = "public" if view.details.length_public else "hidden"
     return (
-        f"{''.join(others)}{limit}The length of a stay is {length}. A treatment after day {details.horizon} leaks "
-        "again; ε covers no outcomes that an observer sees."
+        f"The length of a stay is {length}. A treatment after day {view.details.horizon} leaks again; ε covers no "
+        "outcomes that an observer sees."
     )
 
 
