@@ -21,7 +21,7 @@ from policysim.course import occupancy
 from policysim.course.course_limit import ProvenLimit
 from policysim.course.planning import DailyDecisions, expected, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process, outcomes_of, q_table
+from policysim.course.process import Process, counts_of, outcomes_of, q_table
 from policysim.course.schedules import DayAction, at_given, following
 from policysim.study.gain import excess, ratio
 from policysim.study.sweep import Columns, Group, Groups
@@ -162,13 +162,14 @@ class ProcessEvaluator:
         return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))
 
     def with_everyone(self, result: CourseResult, occupied: Callable[[], FloatArray]) -> CourseResult:
-        """The result, and what the process counts among everyone alone (`TreatmentCourse.counted`).
+        """The result, and what the process counts among everyone alone; `occupied` as of `process.counts_of`.
 
-        For each group they would take too long, as in one decision. `occupied` computes the occupancy, (n, k), if the
-        process counts anything.
+        For each group they would take too long, as in one decision.
         """
-        counted: Any = getattr(self.process, "counted", None)
-        everyone = {} if counted is None else counted(occupied())
+        return self.with_counts(result, counts_of(self.process, occupied))
+
+    def with_counts(self, result: CourseResult, everyone: Mapping[str, float]) -> CourseResult:
+        """The result, and what was counted among everyone alone."""
         others = np.full(len(self.groups) - 1, np.nan)
         added = {name: np.append(mean, others) for name, mean in everyone.items() if name not in result.outcomes}
         return replace(result, outcomes={**result.outcomes, **added})

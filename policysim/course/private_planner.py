@@ -7,7 +7,7 @@ privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -24,7 +24,7 @@ from policysim.course import occupancy
 from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import daily_distributions, decision, distributions, optimal_course
-from policysim.course.process import Process
+from policysim.course.process import Process, counts_of
 from policysim.course.schedules import ClassSchedules, DayAction, mass_after, sketch_of
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
@@ -73,12 +73,12 @@ class PrivateCourse:
         return self._forwards[0]
 
     @property
-    def occupancy(self) -> FloatArray:
-        """On how many days each state is expected to get each action, (n, k)."""
+    def counts(self) -> Mapping[str, float]:
+        """What everyone is expected to have in all (`policysim.course.process.counts_of`)."""
         return self._forwards[1]
 
     @cached_property
-    def _forwards(self) -> tuple[list[FloatArray], FloatArray]:
+    def _forwards(self) -> tuple[list[FloatArray], Mapping[str, float]]:
         """Both, found when first asked for."""
 
         def chosen(day: int) -> FloatArray | int:
@@ -92,7 +92,7 @@ class PrivateCourse:
         masses, occupied = occupancy.of_days(self._process, chosen)
         # Those of all days may take much memory, and nobody else asks.
         self._tables.clear()
-        return distributions(masses), occupied
+        return distributions(masses), counts_of(self._process, lambda: occupied)
 
 
 def follow(
@@ -191,7 +191,7 @@ class PrivatePlanner:
 
     def result_of(self, course: PrivateCourse) -> CourseResult:
         """The result of a course, with what is counted among everyone alone."""
-        return self.evaluator.with_everyone(course.result, lambda: course.occupancy)
+        return self.evaluator.with_counts(course.result, course.counts)
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
         """The course of a policy for each day."""
