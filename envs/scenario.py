@@ -361,6 +361,13 @@ class Scenario:
         named = name in self.events or name not in self.space.names or self.space.feature(name).words
         return self.outcome_title(name) if named else f"cases of {self.outcome_title(name)}"
 
+    def daily_title(self, name: str) -> str:
+        """What is counted of an outcome over days, in words: deaths, events, or the days on which a flag is present."""
+        if name not in self.space.names:
+            return self.counted_title(name)
+        title = self.outcome_title(name)
+        return f"days with {f'“{title}”' if self.space.feature(name).words else title}"
+
     def one_title(self, name: str) -> str:
         """One of an outcome, in words."""
         return "a death" if name == DEATH else f"one case of {self.outcome_title(name)}"

@@ -122,6 +122,11 @@ class Outcomes(Frozen, Mapping[str, FloatArray]):
                 columns += [column.view(np.uint64) for column in table.T]
         return columns
 
+    def means(self, shares: FloatArray) -> dict[str, float]:
+        """The expectation of each outcome among all patients; `shares` as below."""
+        whole = {name: float((shares * self[name]).sum()) for name in self.whole}
+        return whole | self.repeated_means(shares)
+
     def repeated_means(self, shares: FloatArray) -> dict[str, float]:
         """The expectation of each outcome of `repeated` among all patients.
 

@@ -118,7 +118,7 @@ def run(chosen: argparse.Namespace) -> int:
                 "agrees": agreement.agrees,
                 "treatments": simulated.treatments,
                 "outcomes": simulated.outcomes,
-                "exact_outcomes": way.outcomes,
+                "exact_outcomes": {name: way.outcomes[name] for name in simulated.outcomes},
                 **({"log": log.as_posix()} if log else {}),
             }
         )

@@ -118,7 +118,7 @@ def compare_process(
         if planner is None or policy in PLAIN:
             result, expecting = on_best_values(policy, evaluator, course, references), "optimal"
         else:
-            result, expecting = planner.plan([policy] * planner.horizon).result, "private"
+            result, expecting = planner.result_of(planner.plan([policy] * planner.horizon)), "private"
         return CourseEvaluation(daily_name(policy.name), policy.epsilon, result, references, expecting)
 
     evaluations = evaluate_each(jobs, evaluate, Progress.of(advance))
@@ -291,7 +291,8 @@ def within_totals(
         assert spent * SAFE <= total
         largest = max((policy.epsilon for policy in course.policies if policy.uses_epsilon), default=0.0)
         most = min(spent, total)
-        yield CourseEvaluation(name, largest, course.result, references, "private", total, most, composition)
+        result = planner.result_of(course)
+        yield CourseEvaluation(name, largest, result, references, "private", total, most, composition)
 
 
 def told(evaluations: Iterable[CourseEvaluation], progress: Progress, steps: int = 1) -> list[CourseEvaluation]:

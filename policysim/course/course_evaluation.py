@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -17,10 +17,11 @@ import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.records import SomeRecords
+from policysim.course import occupancy
 from policysim.course.course_limit import ProvenLimit
 from policysim.course.planning import DailyDecisions, expected, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process, outcomes_of, q_table
+from policysim.course.process import Process, counts_of, outcomes_of, q_table
 from policysim.course.schedules import DayAction, at_given, following
 from policysim.study.gain import excess, ratio
 from policysim.study.sweep import Columns, Group, Groups
@@ -43,7 +44,8 @@ class CourseResult:
     value : array, (n_groups,)
         The expected return per patient of each group.
     outcomes : mapping of str to array, (n_groups,)
-        The expectation of each outcome over the whole course, not discounted.
+        The expectation of each outcome over the whole course, not discounted. What is counted among everyone alone is
+        NaN in all other groups.
     spent : tuple of float
         The exact privacy loss of the decision on each day; of the one decision that is repeated without a horizon.
     """
@@ -97,7 +99,8 @@ class ProcessEvaluator:
 
     def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
         """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
-        return self.result(self._before(schedule), (0.0,) * len(schedule))
+        result = self.result(self._before(schedule), (0.0,) * len(schedule))
+        return self.with_everyone(result, lambda: occupancy.of_days(self.process, schedule.__getitem__)[1])
 
     def evaluate(self, tables: DailyTables) -> CourseResult:
         """Evaluate a policy: NaN (or -inf, inf) for a value that does not exist, and for empty groups."""
@@ -108,7 +111,8 @@ class ProcessEvaluator:
             except EndlessError:
                 values = np.full(len(self.process.initial), np.nan)
             return self.result([values], [self._first.epsilon_spent(logs)])
-        return self.backward(lambda day, _: tables(day))
+        result = self.backward(lambda day, _: tables(day))
+        return self.with_everyone(result, lambda: occupancy.of_days(self.process, lambda day: tables(day)[1])[1])
 
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
@@ -156,6 +160,19 @@ class ProcessEvaluator:
         """
         value, *others = (self.means(values, self.groups) for values in counted)
         return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))
+
+    def with_everyone(self, result: CourseResult, occupied: Callable[[], FloatArray]) -> CourseResult:
+        """The result, and what the process counts among everyone alone; `occupied` as of `process.counts_of`.
+
+        For each group they would take too long, as in one decision.
+        """
+        return self.with_counts(result, counts_of(self.process, occupied))
+
+    def with_counts(self, result: CourseResult, everyone: Mapping[str, float]) -> CourseResult:
+        """The result, and what was counted among everyone alone."""
+        others = np.full(len(self.groups) - 1, np.nan)
+        added = {name: np.append(mean, others) for name, mean in everyone.items() if name not in result.outcomes}
+        return replace(result, outcomes={**result.outcomes, **added})
 
     def means(self, values: FloatArray, groups: Groups) -> FloatArray:
         """The mean in each group, (n_groups,), of what first states have, (n,)."""

@@ -17,6 +17,7 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
+from policysim.course import occupancy
 from policysim.course.course_comparison import on_best_values, references_of, told, within_totals
 from policysim.course.course_evaluation import (
     COLUMNS_OF_LIMITS,
@@ -222,7 +223,8 @@ def _at_horizon(
         plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit)
         counted = [plan.counted(), *map(plan.counted, stay.process.outcomes)]
         progress.advance(horizon)
-        return plan, stay.evaluator.result(counted, [plan.epsilon_spent])
+        result = stay.evaluator.result(counted, [plan.epsilon_spent])
+        return plan, stay.evaluator.with_everyone(result, lambda: occupancy.of_tree(plan))
 
     # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {}
@@ -283,7 +285,9 @@ def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
     for total in totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
         counted = [np.einsum("nm,nm->n", chances, table) for table in (problem.utilities, *problem.outcomes.values())]
-        found = stay.evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
+        result = stay.evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
+        given = partial(occupancy.of_schedules, stay.process, stay.family.expanded(stay.schedules), chances)
+        found = stay.evaluator.with_everyone(result, given)
         # What a smaller total allows, this one does: the value falls by no rounding either.
         best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm

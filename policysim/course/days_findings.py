@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -17,8 +17,10 @@ from policysim.course.days import EQUAL, stated_total, ways
 from policysim.numbers import NEGLIGIBLE, population, written
 from policysim.report import findings as verdicts
 from policysim.report.findings import UTILITY, Findings, hides_of, rows_of
+from policysim.report.weighed import Weighed, printed_rows, unit_of_exchange
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import level_in_words
+from policysim.utility import COSTS
 from policysim.words import ALL, BEST_SCHEDULE
 
 # What composes without the δ of the totals.
@@ -26,12 +28,14 @@ WITHOUT_DELTA = ("exact-losses", "one-choice", "tree")
 # The letters of policies that were asked for by name; further ones stand among the ways.
 LETTERS = "DEF"
 A, B, C = "A", "B", "C"
-TITLES = {A: "Best schedule for everyone", B: "Best private way", C: "Best for each patient"}
+TITLES = {A: "Best schedule for all", B: "Best private way", C: "Best for each patient"}
 # The policies of A and C; and what a row holds beside the value.
 OUTER = (BEST_SCHEDULE, Greedy.name)
 NUMBERS = ("loss", "benefit_kept", "total_spent", "epsilon_spent")
-# What a difference in utility is called that no counted outcome makes.
-ALL_ELSE = "all else"
+# Whose differences are columns of the printed table.
+PAIRS = ((A, C), (B, A))
+# In whose units an exchange is, where no outcome is saved for another.
+UNITS = "units of utility"
 # A group is harmed if it has so many cases more among those who are counted.
 LEAST_HARM = 0.5
 # Differences below this share of what they are between are equal: files have eight digits.
@@ -59,8 +63,15 @@ class DaysDetails:
     bounds : DataFrame
         total_epsilon, least_loss (what every mechanism loses at least), most_kept, hides and proof, where that is
         proven (`policysim.course.days.compare_days`).
-    equal_at : mapping of float to float
-        Of each total, what one of the outcome that leads must count for A and B to be equal, if anything makes them so.
+    rows : DataFrame
+        epsilon, outcome, title, weight, decimals, a column for each letter, and "A − C" and "B − A": the table of
+        outcomes as it is printed at each total, among `patients` (`policysim.report.weighed.printed_rows`).
+    rest : mapping of float to tuple of str
+        Of each total, the titles of what the row `REST` sums.
+    exchange : DataFrame
+        epsilon, unit (the outcome that B saves most of, or costs most of where it saves the one that leads, in words),
+        unit_weight, stated (how many of these one of the outcome that leads counts in the study) and equal_at (how
+        many make A and B equal): a row for each total at which some number does.
     ways : DataFrame
         The best of each way at each horizon and total (`policysim.course.days.ways`).
     spent : DataFrame
@@ -78,7 +89,9 @@ class DaysDetails:
     patients: int
     odds: Mapping[float, float]
     bounds: pd.DataFrame
-    equal_at: Mapping[float, float]
+    rows: pd.DataFrame
+    rest: Mapping[float, tuple[str, ...]]
+    exchange: pd.DataFrame
     ways: pd.DataFrame
     spent: pd.DataFrame
     schedule: pd.DataFrame
@@ -120,14 +133,16 @@ def find(
     of_ways = ways(tables["comparison"])
     options = _options(everyone, private_ways(of_ways[of_ways["horizon"] == horizon]), stated, named, delta)
     lettered = options[options["section"] == "option"]
-    counted = [name for name in map(str, everyone) if name.startswith("expected_")]
-    count = population(lettered.loc[lettered["epsilon"] == stated, counted].to_numpy().ravel())
-    differences = _differences(study, lettered, counted)
-    return Findings(
-        options=options,
-        differences=differences,
+    of = _weighed(study, everyone)
+    columns = [f"expected_{name}" for name in of.outcomes]
+    count = population(lettered.loc[lettered["epsilon"] == stated, columns].to_numpy().ravel())
+    differences = _differences(of, lettered)
+    core = Findings(options=options, differences=differences, harmed=pd.DataFrame(), leaks=_leaks(lettered))
+    printed = {total: printed_rows(of, core.lettered(total), PAIRS, count) for total in totals}
+    rows = {total: table for total, (table, _) in printed.items()}
+    return replace(
+        core,
         harmed=_harmed(study, comparison, lettered, lead, count),
-        leaks=_leaks(lettered),
         warnings=tuple(f"not compared: {reason}" for reason in left_out),
         details=DaysDetails(
             horizon=horizon,
@@ -136,7 +151,9 @@ def find(
             length_public=length_public,
             patients=count,
             odds={total: math.exp(total) if total < math.log(1e300) else math.inf for total in totals},
-            equal_at=_equal_at(study, differences, lead) if lead else {},
+            rows=pd.concat([table.assign(epsilon=total) for total, table in rows.items()], ignore_index=True),
+            rest={total: rest for total, (_, rest) in printed.items()},
+            exchange=_exchange(of, differences, rows),
             bounds=_bounds(everyone),
             ways=of_ways,
             spent=tables["spent"],
@@ -201,26 +218,27 @@ def private_ways(of_ways: pd.DataFrame) -> dict[float, str]:
     return {float(total): str(policy) for total, policy in zip(equal["total_epsilon"], equal["policy"], strict=True)}
 
 
-def _differences(study: ScenarioStudy, lettered: pd.DataFrame, counted: Sequence[str]) -> pd.DataFrame:
-    """What hiding everything costs, what a total buys, and what privacy costs in all; and further options against A.
+def _weighed(study: ScenarioStudy, everyone: pd.DataFrame) -> Weighed:
+    """What is counted of everyone: what has a weight, and the outcome that leads."""
+    weights = {**study.weights, COSTS: 1.0}
+    titles = {name: study.scenario.daily_title(name) for name in study.weights} | {COSTS: "units of cost"}
+    outcomes = [name for name in titles if f"expected_{name}" in everyone and (weights[name] or name == study.lead)]
+    return Weighed(outcomes, study.lead if study.lead in outcomes else None, weights, titles)
 
-    Utility is what the counted outcomes weigh, and all else.
-    """
+
+def _differences(of: Weighed, lettered: pd.DataFrame) -> pd.DataFrame:
+    """What hiding everything costs, what a total buys, and what privacy costs in all; and further options against A."""
     rows = []
+    measures = [*((name, f"expected_{name}", -1) for name in of.outcomes), (UTILITY, "value", 1)]
     by_option = lettered.set_index(["epsilon", "option"])
     pairs = [(A, C), (B, A), (B, C), *((letter, A) for letter in lettered["option"].unique() if letter > C)]
     for total in lettered["epsilon"].unique():
         for option, than in pairs:
             one, other = by_option.loc[(total, option)], by_option.loc[(total, than)]
-            gain = all_else = float(one["value"] - other["value"])
-            for column in counted:
-                name, more = column.removeprefix("expected_"), float(one[column] - other[column])
-                all_else += study.weights[name] * more
-                verdict = as_stated(-more, max(abs(one[column]), abs(other[column])))
+            for name, column, sign in measures:
+                more = float(one[column] - other[column])
+                verdict = as_stated(sign * more, max(abs(one[column]), abs(other[column])))
                 rows.append((total, option, than, name, more, math.nan, math.nan, verdict))
-            size = max(abs(one["value"]), abs(other["value"]))
-            for name, value in ((ALL_ELSE, all_else), (UTILITY, gain)):
-                rows.append((total, option, than, name, value, math.nan, math.nan, as_stated(value, size)))
     columns = ["epsilon", "option", "than", "outcome", "value", "low", "high", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -268,13 +286,17 @@ def _bounds(everyone: pd.DataFrame) -> pd.DataFrame:
     return bounds.reset_index(drop=True)
 
 
-def _equal_at(study: ScenarioStudy, differences: pd.DataFrame, lead: str) -> dict[float, float]:
+def _exchange(of: Weighed, differences: pd.DataFrame, printed: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     """What one of the lead must count for A and B to be equal, at each total at which something makes them so."""
-    equal_at = {}
+    found, lead = [], of.lead or ""
     of_b = differences[(differences["option"] == B) & (differences["than"] == A)]
-    for total, rows in of_b.set_index("outcome").groupby("epsilon"):
-        more, gain = rows.loc[[lead, UTILITY], "value"]
-        gain_without = gain + study.lead_weight * more
-        if rows.loc[lead, "verdict"] != verdicts.EQUAL and gain_without / more > 0:
-            equal_at[float(str(total))] = gain_without / more
-    return equal_at
+    for total, table in printed.items() if lead else ():
+        rows = of_b[of_b["epsilon"] == total].set_index("outcome")
+        more, gain = (float(rows["value"][name]) for name in (lead, UTILITY))
+        weight = of.weights[lead]
+        if rows["verdict"][lead] == verdicts.EQUAL or not (gain + weight * more) / more > 0:
+            continue
+        unit = unit_of_exchange(of, table, f"{B} − {A}", saved=more > 0)
+        title, worth = (UNITS, 1.0) if unit is None else (of.titles[unit], of.weights[unit])
+        found.append((total, title, worth, weight / worth, (gain + weight * more) / more / worth))
+    return pd.DataFrame(found, columns=["epsilon", "unit", "unit_weight", "stated", "equal_at"])

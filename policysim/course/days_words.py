@@ -13,17 +13,19 @@ from policies.optimal.optimum import OPTIMAL_DAILY
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Uniform
 from policysim.course.days import ONCE, TREE
-from policysim.course.days_findings import ALL_ELSE, A, B, C, DaysDetails
+from policysim.course.days_findings import PAIRS, TITLES, A, B, C, DaysDetails, as_stated
 from policysim.course.treatment_course import public_over_days
-from policysim.numbers import about, change, days, plain, right, rounded, share, to_places
+from policysim.numbers import about, days, plain, right, rounded, share, to_places
 from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.report.weighed import REST, cells_of, changed, row_title
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model, listed
+from policysim.utility import COSTS
 from policysim.words import BEST_SCHEDULE, capital, in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
-TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name)
+TRACE = (TREE, ONCE, OPTIMAL_DAILY, ExponentialFitted.name, Exponential.name)
 # What ways to treat over days are called; any other policy is drawn daily by its name.
 WAYS = {
     TREE: "plan tree",
@@ -38,8 +40,13 @@ WAYS = {
 }
 # How a patient's treatments come about, and how such a way spends its total.
 DRAWN = {
-    ONCE: "one of a few schedules is drawn at random on day 1, with chances that depend on the first record",
+    ONCE: "a schedule drawn at random on day 1, with chances that depend on the first record",
     TREE: "drawn at random each day within a few published courses, with chances that depend on the record of the day",
+}
+# The same, short, of a line of the trace that is no option.
+DRAWN_OTHERWISE = {
+    TREE: "Plan tree: drawn daily within a few published courses, by the day's record. ",
+    ONCE: "Plan once: a schedule is drawn on day 1, by the first record. ",
 }
 SPENT = {
     ONCE: "All of it on the one draw on day 1: nothing adds up over the days.",
@@ -52,6 +59,7 @@ COMPOSED = {
 }
 # So many totals, and treatments, days or features, are named at most.
 MOST_TOTALS, MOST_NAMED = 6, 4
+IN_FULL = "No room here, but in --full: the ways at other totals. "
 VERDICTS = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
 AS_STATED = ", as stated (no other numbers were tried)"
 
@@ -72,15 +80,20 @@ class View(NamedTuple):
     harmed: Sequence[Mapping[str, Any]]
 
     @property
-    def counted(self) -> list[str]:
-        """The outcomes that are counted, the lead first."""
-        names = [name.removeprefix("expected_") for name in self.options[B] if name.startswith("expected_")]
-        return sorted(names, key=lambda name: name != self.study.lead)
+    def rows(self) -> pd.DataFrame:
+        """The rows of the table of outcomes, as printed."""
+        return self.details.rows[self.details.rows["epsilon"] == self.total]
 
     @property
     def lead(self) -> str:
         """The outcome that leads the study; "" if none does, or it is not counted over days."""
-        return self.study.lead if self.study.lead in self.counted and self.study.lead else ""
+        return self.study.lead if self.study.lead and (B, A, self.study.lead) in self.changes else ""
+
+    @property
+    def exchange(self) -> Mapping[str, Any] | None:
+        """What one of the lead must count for A and B to be equal; None where nothing makes them so."""
+        table = self.details.exchange
+        return next(iter(rows_of(table[table["epsilon"] == self.total])), None)
 
     @property
     def verdict(self) -> str:
@@ -117,15 +130,17 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
     )
     changes = {(row["option"], row["than"], row["outcome"]): row for row in rows_of(differences)}
     view = View(study, details, total, findings.lettered(total), changes, rows_of(harmed))
+    # Further options leave no room for the trace; the textbook's mechanism then goes unexplained.
+    crowded, trace = len(view.options) > len(TITLES), _trace(view, findings.options)
     return Screen(
         title=f"{study.title}{' Over' if study.title.endswith(('?', '.')) else ', over'} {days(details.horizon)}",
         advice=_advice(view),
-        about=_about(view),
+        about=(_about(view),),
         options=tuple(_introduced(view)),
         lines=tuple(_lines(view)),
-        tables=(_numbers(view), _trace(view, findings.options)),
-        notes=(_note(view),),
-        behind=(_every_way(view, options),),
+        tables=(_numbers(view), *(() if crowded else (trace,))),
+        notes=(f"{IN_FULL if crowded else _of_trace(view, findings.options)}{_note(view)}",),
+        behind=(*((trace,) if crowded else ()), _every_way(view, options)),
         warnings=findings.warnings,
     )
 
@@ -134,16 +149,16 @@ def _advice(view: View) -> str:
     """What to choose, and on what it depends."""
     if view.verdict != BETTER:
         return f"Choose A: within a total {view.at}, no private way that was compared is better than it."
-    if view.total not in view.details.equal_at:
+    if (exchange := view.exchange) is None:
         enough = f"hiding the course up to {view.at} is enough"
         return f"Choose B if {enough}, else A: under this study's weights B is better."
     more, less = (A, B) if view.changes[B, A, view.lead]["verdict"] == WORSE else (B, A)
-    one, equal_at = view.study.scenario.one_title(view.lead), rounded(view.details.equal_at[view.total])
-    stated = f"(this study: {plain(view.study.lead_weight)})"
-    return f"Choose {more} if {one} counts more than {equal_at} units of utility {stated}, {less} if less."
+    one, equal_at = view.study.scenario.one_title(view.lead), rounded(exchange["equal_at"])
+    counts = f"counts more than {equal_at} {exchange['unit']} (this study: {rounded(exchange['stated'])})"
+    return f"Choose {more} if {one} {counts}, {less} if less."
 
 
-def _about(view: View) -> tuple[str, ...]:
+def _about(view: View) -> str:
     """What kind of model this is, the secret, the observer, the treatments, and ε in words."""
     study, details = view.study, view.details
     titles = {name: treatment.title for name, treatment in study.scenario.treatments.items()}
@@ -153,10 +168,10 @@ def _about(view: View) -> tuple[str, ...]:
     chosen = f"Treatments, chosen by the clinic: {named}."
     first = f"{about_model(study)} Secret: {secret}{but}. Observer: {study.hidden_from}. {chosen}"
     if not 0 < view.total < math.inf:
-        return (first,)
+        return first
     slack = f", but for δ = {plain(details.delta)}" if details.delta else ""
     factor = f"by at most a factor of {rounded(details.odds[view.total])}{slack}"
-    return (first, f"{view.at}: the treatments of all days change the odds of any fact about the patient {factor}.")
+    return f"{first} {view.at}: the treatments of all days change the odds of any fact about the patient {factor}."
 
 
 def _introduced(view: View) -> Iterator[Option]:
@@ -168,7 +183,8 @@ def _introduced(view: View) -> Iterator[Option]:
         elif letter == C:
             gives = "best on each day under this study's weights; hides nothing"
         elif row["hides"] == EVERYTHING:
-            gives = f"at {view.at} it gives everyone the same on each day, and hides everything{but}, too"
+            same = WAYS[Uniform.name] if row["policy"] == Uniform.name else "everyone the same"
+            gives = f"at {view.at} it gives {same} on each day, and hides everything{but}, too"
         else:
             way = DRAWN.get(row["policy"], "with chances that depend on the record of the day")
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
@@ -186,23 +202,30 @@ def _schedule(view: View) -> str:
     if len(runs) > MOST_NAMED:
         counts = titles.value_counts(sort=False).items()
         return in_a_row([f"{title} on {days(int(count))}" for title, count in counts], "and")
-    spans = [f"day {run[0]}" if len(run) == 1 else f"days {run[0]} to {run[-1]}" for run in runs]
-    return in_a_row([f"{titles[run[0]]} on {span}" for run, span in zip(runs, spans, strict=True)], "and")
+    spans: dict[str, list[str]] = {}
+    for run in runs:
+        spans.setdefault(titles[run[0]], []).append(f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}")
+    return ", ".join(f"{title} on {_days(of_title)}" for title, of_title in spans.items())
+
+
+def _days(spans: Sequence[str]) -> str:
+    """Days in words: day 2; days 1 and 3 to 5."""
+    return f"day{'s' if len(spans) > 1 or not spans[0].isdigit() else ''} {in_a_row(spans, 'and')}"
 
 
 def _lines(view: View) -> Iterator[Line]:
     """The answer."""
-    more, fewer = _changed(view, A, C)
-    paid = "; ".join(filter(None, [in_a_row(more, "and"), in_a_row(fewer, "and")]))
-    among = f"per {view.details.patients:,}"
-    costs = f"costs (A instead of C), {among}: {paid}." if more else "costs nothing: A is as good as C."
+    more, fewer = (in_a_row(each, "and") for each in changed(view.rows, A, C))
+    paid, among = "; ".join(filter(None, [more or "nothing that is counted", fewer])), f"per {view.details.patients:,}"
+    nothing = view.changes[A, C, UTILITY]["verdict"] == EQUAL
+    costs = "costs nothing: A is as good as C." if nothing else f"costs (A instead of C), {among}: {paid}."
     yield Line("Hiding everything", costs)
     if view.verdict == EQUAL:
         yield Line(f"Leaking up to {view.at}", f"buys nothing: {VERDICTS[EQUAL]}.")
     else:
-        more, fewer = _changed(view, B, A)
-        price = f"; for {in_a_row(more, 'and')}" if more else ""
-        bought = in_a_row(fewer, "and") or "nothing that is counted"
+        more, fewer = (in_a_row(each, "and") for each in changed(view.rows, B, A))
+        price = f"; for {more}" if more else ""
+        bought = fewer or "nothing that is counted"
         yield Line(f"Leaking up to {view.at}", f"buys (B instead of A), {among}: {bought}{price}.")
         yield _worth(view)
         yield Line("Who is harmed", _harmed(view))
@@ -210,40 +233,24 @@ def _lines(view: View) -> Iterator[Line]:
         yield Line("What leaks", "Nothing: treatments from A or B say nothing about the secret.")
         return
     apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
-    yield Line("What leaks", f"By B an observer distinguishes two courses of records at most {apart}.")
+    yield Line("What leaks", f"By B two patients are told apart at most {apart}.")
     if view.details.horizon > 1:
         yield Line("How ε is spent", SPENT.get(view.options[B]["policy"]) or _by_day(view))
-
-
-def _changed(view: View, option: str, than: str) -> tuple[list[str], list[str]]:
-    """What an option has more of, and less of, than another: "30 more deaths"."""
-    more: list[str] = []
-    fewer: list[str] = []
-    for name in (*view.counted, ALL_ELSE):
-        row = view.changes[option, than, name]
-        title = "units of utility lost in all else"
-        title = title if name == ALL_ELSE else view.study.scenario.counted_title(name)
-        size = about(row["value"] * view.details.patients)
-        if row["verdict"] == WORSE:
-            more.append(f"{size} more {title}")
-        elif row["verdict"] == BETTER:
-            fewer.append(f"{size} fewer {title}")
-    return more, fewer
 
 
 def _worth(view: View) -> Line:
     """Whether B is better than A, and on what it depends."""
     label, verdict = "Is that worth it?", f"{VERDICTS[view.verdict]}{AS_STATED}"
-    if view.total not in view.details.equal_at:
+    if (exchange := view.exchange) is None:
         return Line(label, f"Under this study's weights {verdict}.")
-    one, equal_at = view.study.scenario.one_title(view.lead), rounded(view.details.equal_at[view.total])
+    one, equal_at = view.study.scenario.one_title(view.lead), rounded(exchange["equal_at"])
     below, above = (B, A) if view.changes[B, A, view.lead]["verdict"] == WORSE else (A, B)
     rows = (
-        (f"{plain(view.study.lead_weight)} (this study)", verdict),
+        (f"{rounded(exchange['stated'])} (this study)", verdict),
         (f"up to {equal_at}", f"{below} is better"),
         (f"from {equal_at}", f"{above} is better"),
     )
-    return Line(label, f"A value judgement. How many units of utility count as much as {one}?", rows)
+    return Line(label, f"A value judgement. How many {exchange['unit']} count as much as {one}?", rows)
 
 
 def _harmed(view: View) -> str:
@@ -255,7 +262,7 @@ def _harmed(view: View) -> str:
         return f"No group, of those that are compared, has {measure} by B than by A."
     first, patients = view.harmed[0], view.details.patients
     more = f"{about(first['value'] * patients)} {measure} per {patients:,} of them"
-    return f"By B instead of A the group “{first['group']}” ({share(first['share'])}) has {more}."
+    return f"By B instead of A “{first['group']}” ({share(first['share'])}) has {more}."
 
 
 def _by_day(view: View) -> str:
@@ -270,49 +277,20 @@ def _by_day(view: View) -> str:
     return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition]])))}."
 
 
-def agreeing(values: Sequence[float]) -> int:
-    """The fewest decimals, at most two, at which rounded numbers differ by their rounded differences.
-
-    Examples
-    --------
-    >>> agreeing([330.4, 299.4]), agreeing([330.4, 299.6]), agreeing([57.0, 62.0])
-    (0, 1, 0)
-    """
-    for places in range(2):
-        pairs = [(one, other) for one in values for other in values]
-        if all(abs(round(a, places) - round(b, places) - round(a - b, places)) < 1e-9 for a, b in pairs):
-            return places
-    return 2
-
-
 def _numbers(view: View) -> Grid:
     """The options side by side, and differences whose weighted sum is that in utility."""
-    letters, pairs, patients = list(view.options), [(A, C), (B, A)], view.details.patients
-
-    def cells(column: str, outcome: str, sign: int = 1) -> list[str]:
-        values = {letter: view.options[letter][column] * patients for letter in letters}
-        places = agreeing([values[letter] for letter in (A, B, C)])
-        moved = (sign * view.changes[*pair, outcome]["value"] * patients for pair in pairs)
-        return [*(to_places(value, places) for value in values.values()), *(change(value, places) for value in moved)]
-
-    head = (
-        f"Per {patients:,} patients, at a total {view.at}",
-        "weighs",
-        *letters,
-        "A\u00a0−\u00a0C",
-        "B\u00a0−\u00a0A",
-    )
-    rows = []
-    for name in view.counted:
-        weight = plain(view.study.weights[name])
-        rows.append((capital(view.study.scenario.counted_title(name)), weight, *cells(f"expected_{name}", name)))
-    if view.counted:
-        moved = cells("loss", ALL_ELSE, -1)[len(letters) :]
-        rows.append(("All else, in utility", "", *[""] * len(letters), *moved))
-    rows.append(("Utility lost against C", "", *cells("loss", UTILITY, -1)))
+    letters, pairs = list(view.options), [f"{option} − {than}" for option, than in PAIRS]
+    head = f"Per {view.details.patients:,} patients, at a total {view.at}"
+    rows: list[tuple[str, ...]] = []
+    for row in rows_of(view.rows):
+        if row["outcome"] != REST or any(row[pair] for pair in pairs):
+            rest = [title.removeprefix("days with ") for title in view.details.rest[view.total]]
+            title = row_title(row, rest, COSTS in set(view.rows["outcome"]))
+            rows.append((title, *cells_of(row, letters, pairs)))
     told = [right(view.options[letter]["guess_rate"]) for letter in letters]
-    rows.append(("Two courses told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
-    return Grid(head, tuple(rows), name="options")
+    rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
+    heads = (pair.replace(" ", "\u00a0") for pair in pairs)
+    return Grid((head, "weighs", *letters, *heads), tuple(rows), name="options")
 
 
 def _trace(view: View, options: pd.DataFrame) -> Grid:
@@ -337,19 +315,36 @@ def _trace(view: View, options: pd.DataFrame) -> Grid:
     return Grid((title, *map(plain, totals)), tuple(rows), name="comparison")
 
 
+def _textbook(view: View, options: pd.DataFrame) -> str:
+    """Why the exponential mechanism of the textbook loses more than the fitted one; "" where it does not."""
+    ways = options[options["section"] == "way"].set_index(["policy", "epsilon"])["loss"]
+    names = [Exponential.name, ExponentialFitted.name]
+    if not set(names) <= set(ways.index.get_level_values("policy")):
+        return ""
+    textbook, fitted = (ways[name] for name in names)
+    if not any(as_stated(fitted[total] - textbook[total], textbook[total]) == WORSE for total in textbook.index):
+        return ""
+    of_a = view.options[A]["loss"]
+    better = [total for total in textbook.index if as_stated(of_a - textbook[total], of_a) == BETTER]
+    beats = f"better than A from ε = {plain(min(better))} on" if better else "better than A at no ε above"
+    return f"The textbook's exponential mechanism starts each day from equal odds: {beats}. "
+
+
+def _of_trace(view: View, options: pd.DataFrame) -> str:
+    """What its lines are, as far as no option says it, and what the bound is about."""
+    others = [text for policy, text in DRAWN_OTHERWISE.items() if policy != view.options[B]["policy"]]
+    hides = set(view.details.bounds["hides"])
+    first = "days 1 and 2" if "course" in hides else "day 1"
+    limit = f"The limit asks privacy of {first} alone. " if hides else ""
+    return f"{_textbook(view, options)}{''.join(others)}{limit}"
+
+
 def _note(view: View) -> str:
-    """What the rest is made of, what the bound is about, and what ε does not cover."""
-    details, scenario = view.details, view.study.scenario
-    weighed = [name for name, weight in view.study.weights.items() if weight and name not in view.counted]
-    titles = [scenario.counted_title(name) for name in weighed]
-    titles = [*titles[:MOST_NAMED], "other outcomes"] if len(titles) > MOST_NAMED else titles
-    hides = set(details.bounds["hides"])
-    first = "the first two days" if "course" in hides else "the first day"
-    limit = f"The limit asks privacy of {first} alone, for treatments that are given as published. " if hides else ""
+    """What ε does not cover."""
+    length = "public" if view.details.length_public else "hidden"
     return (
-        f"All else: {in_a_row([*titles, 'costs'], 'and')} of each day, by their weights. {limit}How long a stay lasts "
-        f"is {'public' if details.length_public else 'hidden'}. A treatment after day {details.horizon} leaks again; "
-        "ε does not cover outcomes that an observer sees."
+        f"The length of a stay is {length}. A treatment after day {view.details.horizon} leaks again; ε covers no "
+        "outcomes that an observer sees."
     )
 
 

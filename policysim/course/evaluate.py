@@ -19,12 +19,14 @@ from envs.treatment_vector import TreatmentVectorEnv
 from policies.arrays import BoolArray, FloatArray
 from policies.fitted import FittedPolicy
 from policies.policy import Policy
-from policysim.course.simulation import BATCH, expected_over_days
+from policysim.course.occupancy import of_days
+from policysim.course.simulation import BATCH
+from policysim.course.treatment_course import scenario_course
 from policysim.files.terminal import progress_bar
 from policysim.progress import Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
-from policysim.utility import COSTS
+from policysim.utility import COSTS, Utility
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,6 +226,7 @@ def _exact(env: Any, policy: Any) -> dict[str, float]:
     allowed = ResponseModel(scenario).admissible
     if allowed is not None and policy.probabilities[~allowed].any():
         return {}
-    expected = expected_over_days(scenario, [policy.probabilities] * env.ward.horizon)
+    course = scenario_course(scenario, Utility.of(scenario), env.ward.horizon, length_public=True)
+    expected = course.counted(of_days(course, lambda _: policy.probabilities)[1])
     costs = expected.pop(COSTS)
     return {RETURN: -math.fsum(scenario.weights[name] * mean for name, mean in expected.items()) - costs, **expected}

@@ -88,10 +88,17 @@ def daily_distributions(process: Process, step: Callable[[int, FloatArray], Floa
 
     `step` goes from a day and the mass of its states, (n,), to the mass of the next day's.
     """
-    mass, found = process.initial, [process.initial]
+    masses = [process.initial]
     for day in range((process.horizon or 0) - 1):
         # What is left over from a difference of sums may be the rounding of 0.
-        mass = np.maximum(step(day, mass), 0.0)
+        masses.append(np.maximum(step(day, masses[-1]), 0.0))
+    return distributions(masses)
+
+
+def distributions(masses: Sequence[FloatArray]) -> list[FloatArray]:
+    """The distribution of the state on each day, from its mass; of the last day with somebody."""
+    found = [masses[0]]
+    for mass in masses[1:]:
         left = mass.sum()
         found.append(mass / left if left > 0 else found[-1])
     return found

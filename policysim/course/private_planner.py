@@ -7,7 +7,7 @@ privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -20,10 +20,11 @@ from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
+from policysim.course import occupancy
 from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.planning import daily_distributions, decision, optimal_course
-from policysim.course.process import Process
+from policysim.course.planning import daily_distributions, decision, distributions, optimal_course
+from policysim.course.process import Process, counts_of
 from policysim.course.schedules import ClassSchedules, DayAction, mass_after, sketch_of
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
@@ -66,22 +67,32 @@ class PrivateCourse:
         """The expected return of everyone."""
         return float(self.result.value[0])
 
-    @cached_property
+    @property
     def states(self) -> list[FloatArray]:
-        """The distribution of the state on each day under the course itself, (n,) each, found when first asked for."""
+        """The distribution of the state on each day under the course itself, (n,) each."""
+        return self._forwards[0]
 
-        def step(day: int, mass: FloatArray) -> FloatArray:
+    @property
+    def counts(self) -> Mapping[str, float]:
+        """What everyone is expected to have in all (`policysim.course.process.counts_of`)."""
+        return self._forwards[1]
+
+    @cached_property
+    def _forwards(self) -> tuple[list[FloatArray], Mapping[str, float]]:
+        """Both, found when first asked for."""
+
+        def chosen(day: int) -> FloatArray | int:
             if day in self._tables:
-                return self._process.push(mass, self._tables[day])
+                return self._tables[day]
             policy = self.policies[day]
             assert isinstance(policy, BestFixed)
             assert policy.action is not None
-            return mass_after(self._process, mass, policy.action)
+            return policy.action
 
-        found = daily_distributions(self._process, step)
+        masses, occupied = occupancy.of_days(self._process, chosen)
         # Those of all days may take much memory, and nobody else asks.
         self._tables.clear()
-        return found
+        return distributions(masses), counts_of(self._process, lambda: occupied)
 
 
 def follow(
@@ -177,6 +188,10 @@ class PrivatePlanner:
     @cached_property
     def _reference(self) -> list[FloatArray]:
         return self.evaluator.priors()
+
+    def result_of(self, course: PrivateCourse) -> CourseResult:
+        """The result of a course, with what is counted among everyone alone."""
+        return self.evaluator.with_counts(course.result, course.counts)
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
         """The course of a policy for each day."""

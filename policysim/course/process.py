@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -153,6 +153,16 @@ def require_process(process: Process, takes: str) -> None:
 def outcomes_of(process: Process) -> Mapping[str, FloatArray]:
     """What one step of a process leads to besides its reward, (n, k) of each name; none of one that has no outcomes."""
     found: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
+    return found
+
+
+def counts_of(process: Process, occupied: Callable[[], FloatArray]) -> Mapping[str, float]:
+    """What everyone is expected to have in all, if the process counts that (`TreatmentCourse.counted`); else nothing.
+
+    `occupied` computes the occupancy, (n, k), which is asked for in the first case alone.
+    """
+    counted: Any = getattr(process, "counted", None)
+    found: Mapping[str, float] = {} if counted is None else counted(occupied())
     return found
 
 

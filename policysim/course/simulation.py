@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -16,14 +15,11 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from envs.backup import Backup
-from envs.cohort import prior
 from envs.scenario import Scenario
-from envs.treatment_response import Course, ResponseModel, treatment_costs
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.outcomes import whole_table
 from policies.policy import Policy
 from policies.sampler import draw_actions
+from policysim.course import occupancy
 from policysim.course.course_tree import Node
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.plan_tree import TreePlan, plan_tree
@@ -35,8 +31,7 @@ from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model
-from policysim.study.study_problem import build_problem, outcome_grids
-from policysim.utility import COSTS
+from policysim.study.study_problem import build_problem
 from policysim.words import PLAN_ONCE, PLAN_TREE
 
 ENVIRONMENT = "policysim:policysim/Treatment-v1"
@@ -329,8 +324,7 @@ class Planned:
     value : float
         The expected sum of rewards per patient.
     outcomes : dict of str to float
-        On how many days a patient has each outcome, where that is known: over days of a plan for the whole course, of
-        death and events alone.
+        On how many days a patient has each outcome, and what treatments cost.
     """
 
     plan: Plan
@@ -367,48 +361,22 @@ def planned(
     if horizon == 1:
         problem = build_problem(study)
         table = policy.probabilities(problem)
-        return Planned([table], problem.value(table), _outcomes_over_days(study.scenario, [table]))
+        return Planned([table], problem.value(table), problem.outcomes.means(problem.prior[:, np.newaxis] * table))
     process = build_course(study, horizon, length_public=length_public)
     if whole == PLAN_TREE:
         tree = plan_tree(process, epsilon=policy.epsilon, advance=progress)
-        counted = {name: float(process.initial @ tree.counted(name)) for name in process.outcomes}
-        return Planned(tree, tree.value, counted)
+        return Planned(tree, tree.value, process.counted(occupancy.of_tree(tree)))
     if whole == PLAN_ONCE:
         once = plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress)
-        joint = once.problem.prior[:, np.newaxis] * once.probabilities
-        counted = {name: float((joint * table).sum()) for name, table in once.problem.outcomes.items()}
-        return Planned(once, once.value, counted)
+        given = occupancy.of_schedules(process, once.schedules, once.probabilities)
+        return Planned(once, once.value, process.counted(given))
     progress.expect(horizon)
     tables = []
     for day in optimal_course(process).decisions(policy):
         tables.append(day.tables(policy)[1])
         progress.advance()
-    in_treatment = [table[: study.space.size] for table in tables]
-    return Planned(tables, policy_value(process, tables), _outcomes_over_days(study.scenario, in_treatment))
-
-
-def _outcomes_over_days(scenario: Scenario, tables: Sequence[FloatArray]) -> dict[str, float]:
-    return {name: days for name, days in expected_over_days(scenario, tables).items() if name in scenario.outcomes}
-
-
-def expected_over_days(scenario: Scenario, tables: Sequence[FloatArray]) -> dict[str, float]:
-    """On how many days of a stay each outcome is expected, and the costs of treatments, exactly.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Who comes, what treatments do, and what they cost.
-    tables : sequence of array, (n_records, n_actions)
-        p(a|x) by the record of the morning, of each day.
-    """
-    course = Course(ResponseModel(scenario), len(tables))
-    morning, backup = prior(scenario), Backup(course)
-    treated = morning[:, np.newaxis] * tables[0]
-    for before, table in pairwise(tables):
-        morning = backup.push(morning, before)
-        treated += morning[:, np.newaxis] * table
-    grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
-    return {name: float((treated * whole_table(grid, scenario.space.shape)).sum()) for name, grid in grids.items()}
+    given = occupancy.of_days(process, tables.__getitem__)[1]
+    return Planned(tables, policy_value(process, tables), process.counted(given))
 
 
 # Decimals of the means, and more where the standard error has more.
@@ -427,7 +395,7 @@ def simulated_screen(
     simulated : Simulated
         What came of them.
     exact : mapping of str to float
-        On how many days a patient is expected to have each outcome, as far as that is known.
+        On how many days a patient is expected to have each outcome.
     treated : str
         The policy, in words.
     horizon : int
@@ -454,7 +422,7 @@ def simulated_screen(
         (
             scenario.counted_title(name),
             f"{count:,}",
-            to_places(exact[name] * agreement.patients, 1) if name in exact else "–",
+            to_places(exact[name] * agreement.patients, 1),
         )
         for name, count in simulated.outcomes.items()
     ]

@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 from envs.backup import Backup
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
-from envs.treatment_response import Course, ResponseModel
+from envs.scenario import Scenario
+from envs.treatment_response import Course, ResponseModel, treatment_costs
 from policies.adjacency import AnyRecord, OneFeature
 from policies.arrays import BoolArray, FloatArray, IntArray, read_only
+from policies.outcomes import Outcomes, outcome_table
 from policies.records import NumberedRecords, Records
 from policysim.course.process import WHY_UNCHANGING, checked_features, refined
 from policysim.study.declared import ScenarioStudy
 from policysim.study.stated_bounds import hidden_contraindications, why_refused
-from policysim.study.study_problem import expected_utilities
+from policysim.study.study_problem import expected_utilities, outcome_grids
+from policysim.utility import COSTS, Utility
 
 ABSORBED = "no longer treated: recovered or dead"
 
@@ -123,6 +126,9 @@ class TreatmentCourse:
         The expected utility of a day.
     outcomes : mapping of str to array (n, k)
         Expected deaths on a day, and how often each event happens.
+    daily_outcomes : Outcomes
+        How likely each symptom is in the evening, and what treatments cost, of the records in treatment: counted among
+        everyone alone (`counted`).
     lead : str or None
         The one of these that leads; None where the study's is none of them.
     classes : array of int, (n,), or None
@@ -140,6 +146,7 @@ class TreatmentCourse:
     initial: FloatArray
     rewards: FloatArray
     outcomes: dict[str, FloatArray]
+    daily_outcomes: Outcomes
     backup: Backup
     lead: str | None = None
     classes: IntArray | None = None
@@ -163,6 +170,17 @@ class TreatmentCourse:
     @property
     def _n_treated(self) -> int:
         return len(self.rewards) - self.n_absorbed
+
+    def counted(self, occupancy: FloatArray) -> dict[str, float]:
+        """How often patients are expected to have each outcome, on how many days each symptom, and what they cost.
+
+        Parameters
+        ----------
+        occupancy : array, (n, k)
+            On how many days each record is expected to get each treatment (`policysim.course.occupancy`).
+        """
+        often = {name: float((occupancy * table).sum()) for name, table in self.outcomes.items()}
+        return often | self.daily_outcomes.means(occupancy[: self._n_treated])
 
     def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
         """E[values(next morning)], (n,) -> (n, k), of all actions or of some."""
@@ -277,6 +295,7 @@ class TreatmentCourse:
         """
         backup, rows = self.backup.restricted(fixed)
         classes = None if self.classes is None else np.unique(self.classes[rows])
+        treated = rows
         if not self.length_public:
             rows = np.append(rows, self._n_treated + (np.arange(1) if classes is None else classes))
         part = replace(
@@ -285,6 +304,7 @@ class TreatmentCourse:
             initial=self.initial[rows],
             rewards=np.asfortranarray(self.rewards[rows]),
             outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
+            daily_outcomes=self.daily_outcomes.of_records(treated),
             backup=backup,
             admissible=None if self.admissible is None else np.asfortranarray(self.admissible[rows]),
         )
@@ -358,16 +378,25 @@ def build_course(
     >>> build_course(load_study("covid"), 14).rewards.shape
     (1310721, 4)
     """
-    scenario = study.scenario
-    course = Course(ResponseModel(scenario), horizon)
     public = public_over_days(study)
-    allowed = course.response.admissible
+    lead = study.lead if study.lead in study.scenario.hazards else None
+    course = scenario_course(study.scenario, study.utility, horizon, length_public=length_public, where=where)
+    return replace(course, lead=lead).with_public(public)
+
+
+def scenario_course(
+    scenario: Scenario, utility: Utility, horizon: int, *, length_public: bool = False, where: Where | None = None
+) -> TreatmentCourse:
+    """The same of a scenario and what its outcomes are worth, in which nothing is public and no outcome leads."""
+    course = Course(ResponseModel(scenario), horizon)
+    allowed, grids = course.response.admissible, outcome_grids(course.response)
     tables = {
-        "rewards": expected_utilities(course.response, study.utility),
+        "rewards": expected_utilities(course.response, utility),
         **{name: course.response.probability(name) for name in scenario.hazards},
     }
     if allowed is not None:
         tables["rewards"] = np.where(allowed, tables["rewards"], 0.0)
+    counted = {name: grids[name] for name in scenario.transient} | {COSTS: treatment_costs(scenario, utility.costs)}
     initial = prior(scenario, where)
     if not length_public:
         tables = {name: _with_last_rows(table, 1, 0.0) for name, table in tables.items()}
@@ -382,10 +411,10 @@ def build_course(
         initial=read_only(initial),
         rewards=read_only(np.asfortranarray(tables["rewards"])),
         outcomes={name: read_only(table) for name, table in tables.items() if name != "rewards"},
+        daily_outcomes=Outcomes({name: outcome_table(grid, scenario.space.shape) for name, grid in counted.items()}),
         backup=Backup(course),
-        lead=study.lead if study.lead in scenario.hazards else None,
         admissible=allowed,
-    ).with_public(public)
+    )
 
 
 def _with_last_rows(table: NDArray[Any], count: int, value: float) -> NDArray[Any]:

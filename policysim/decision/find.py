@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from policysim.decision.exchange import ROUNDING, Exchange, as_one_version, exch
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
-from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
+from policysim.numbers import DIGITS, NEGLIGIBLE, enough, not_above, population
 from policysim.report.findings import (
     BETTER,
     EQUAL,
@@ -37,9 +37,9 @@ from policysim.report.findings import (
     WORSE,
     Findings,
     hides_of,
-    rows_of,
     verdict_of_versions,
 )
+from policysim.report.weighed import LEAST_MOVED, Weighed, printed_rows, unit_of_exchange
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -49,16 +49,8 @@ from policysim.words import ACHIEVABLE, ALL, FOR_ALL, UNBEATABLE, capital, in_a_
 
 # A screen has room for the columns of so many options.
 LETTERS = "ABCDE"
-# What all patients get and lose under each option, by its letter.
-Letters: TypeAlias = Mapping[str, Mapping[str, Any]]
 # What is counted of 100 patients where nothing is counted but utility.
 HUNDRED = 100
-# Rates that differ by less, per patient, are the same.
-LEAST_MOVED = 1e-6
-# What makes so much of a gain, or of a loss, is named, if it is also so much of the larger of the two.
-LEAST_PART, LEAST_OF_LARGER = 0.1, 0.01
-# A screen has room for so many outcomes.
-MOST_ROWS = 6
 # More public features than these are not named one by one.
 MOST_NAMED = 3
 # The tables that stand behind.
@@ -187,10 +179,6 @@ class DecisionDetails:
     range: float
     median_stake: float
     tables: Mapping[str, pd.DataFrame]
-
-
-# The row that makes the columns of differences add up.
-REST = "all else"
 
 
 def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findings]:
@@ -404,9 +392,10 @@ def _details(
     count = population(rates) if rates else HUNDRED
     # Where B hides everything, too, hiding everything costs A against C as well.
     printed = pairs[:2] if pairs[0] == ("A", "C") else [pairs[0], ("A", "C"), pairs[1]]
-    named = named_outcomes(evidence, now, printed)
-    rows, rest = printed_rows(evidence, now, printed, named, count)
-    unit = unit_of_exchange(evidence, rows, pairs[1])
+    titles = {name: _title(evidence, name) for name in evidence.outcomes}
+    of = Weighed(evidence.outcomes, evidence.lead, weights, titles)
+    rows, rest = printed_rows(of, now, printed, count)
+    unit = unit_of_exchange(of, rows, " − ".join(pairs[1]))
     unit_weight = math.nan if unit is None else weights[unit]
     versions = evidence.versions if epsilon == evidence.epsilon else None
     exchanged = exchange_of(evidence, letters, versions, epsilon)
@@ -423,7 +412,7 @@ def _details(
         pairs=tuple(printed),
         leaking=pairs[1],
         lead_weight=weights.get(labels.lead or "", math.nan),
-        unit="" if unit is None else _title(evidence, unit),
+        unit="" if unit is None else titles[unit],
         unit_weight=unit_weight,
         stated_worth=weights.get(labels.lead or "", math.nan) / unit_weight,
         zones=printed_zones(exchanged.zones, unit_weight),
@@ -505,76 +494,6 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
         else:
             ends.append(float(f"{end:.3g}"))
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
-
-
-def named_outcomes(evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """The outcomes that sentences name: what leads, and each that makes a tenth of a gain or of a loss of some pair.
-
-    By the weights; of a problem alone, by the numbers themselves.
-    """
-    weights, outcomes = evidence.weights, evidence.outcomes
-    parts = dict.fromkeys(outcomes, 0.0)
-    for option, than in pairs:
-        moved = {name: float(now[option][f"expected_{name}"] - now[than][f"expected_{name}"]) for name in outcomes}
-        worth = {name: value * weights.get(name, 0.0 if weights else 1.0) for name, value in moved.items()}
-        lost, gained = (sum(max(sign * value, 0.0) for value in worth.values()) for sign in (1, -1))
-        for name, value in worth.items():
-            whole = lost if value > 0 else gained
-            if abs(value) >= LEAST_OF_LARGER * max(lost, gained) > 0 and abs(value) >= LEAST_PART * whole:
-                parts[name] = max(parts[name], abs(value))
-    named = sorted((name for name in outcomes if parts[name] > 0), key=lambda name: -parts[name])
-    lead = [name for name in outcomes if name == evidence.lead and _differs(now, f"expected_{name}")]
-    return list(dict.fromkeys([*lead, *named]))[:MOST_ROWS]
-
-
-def printed_rows(
-    evidence: Evidence, now: Letters, pairs: Sequence[tuple[str, str]], named: Sequence[str], count: int
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The rows of the table as printed, and what its row `REST` sums.
-
-    Numbers are rounded first and subtracted then: a reader who subtracts printed numbers gets the printed difference.
-    """
-    weights, outcomes = evidence.weights, evidence.outcomes
-    shown = [*(name for name in named if name != COSTS), *(name for name in named if name == COSTS)]
-    rows: list[dict[str, Any]] = [
-        {"outcome": name, "title": _title(evidence, name), "weight": weights.get(name, math.nan)}
-        | rounded_numbers(now, f"expected_{name}", pairs, count)
-        for name in shown
-    ]
-    lost: dict[str, Any] = {"outcome": UTILITY, "title": "utility lost", "weight": math.nan}
-    lost |= rounded_numbers(now, "loss", pairs, count)
-    rest = [name for name in outcomes if name not in shown and _differs(now, f"expected_{name}")]
-    if weights:
-        beside: dict[str, Any] = {"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"]}
-        for pair in (f"{option} − {than}" for option, than in pairs):
-            counted = sum(row["weight"] * row[pair] for row in rows if row["weight"] > 0)
-            beside[pair] = round(lost[pair] - counted, lost["decimals"]) + 0.0
-        rows.append(beside)
-    return pd.DataFrame([*rows, lost]), tuple(_title(evidence, name) for name in rest)
-
-
-def _differs(now: Letters, column: str) -> bool:
-    """Whether options differ in a number."""
-    values = [row[column] for row in now.values()]
-    return bool(max(values) - min(values) > LEAST_MOVED)
-
-
-def rounded_numbers(now: Letters, column: str, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
-    """The numbers of each option among so many patients, with decimals that distinguish A, B and C; and differences."""
-    values = {letter: float(row[column]) for letter, row in now.items()}
-    decimals = apart({values[letter] for letter in "ABC"}, count)
-    shown = {letter: round(value * count, decimals) + 0.0 for letter, value in values.items()}
-    beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
-    return {"patients": count, "decimals": decimals, **shown, **beyond}
-
-
-def unit_of_exchange(evidence: Evidence, rows: pd.DataFrame, pair: tuple[str, str]) -> str | None:
-    """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
-    lead, change = evidence.labels.lead, " − ".join(pair)
-    saved = [row for row in rows_of(rows) if row[change] < 0 and row["weight"] > 0 and row["outcome"] != lead]
-    if lead is None or not saved:
-        return None
-    return str(max(saved, key=lambda row: -row[change] * row["weight"])["outcome"])
 
 
 def exchange_of(evidence: Evidence, letters: Sequence[Lettered], versions: Redrawn | None, epsilon: float) -> Exchange:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from policysim.decision.exchange import BEYOND, Exchange
-from policysim.decision.find import REST, DecisionDetails
-from policysim.decision.words import lettered_now, row_title, verdict_in_versions
+from policysim.decision.find import DecisionDetails
+from policysim.decision.words import lettered_now, verdict_in_versions
 from policysim.numbers import plain, rounded
 from policysim.report.findings import UTILITY, Findings, rows_of
+from policysim.report.weighed import REST, row_title
 from policysim.study.labels import Labels
+from policysim.utility import COSTS
 from policysim.words import capital
 
 # The slider of the weight has about so many positions, from so small a part of the smallest weight that matters.
@@ -112,5 +114,6 @@ def _table(details: DecisionDetails, letters: list[str]) -> dict[str, Any]:
         kind = kinds.get(row["outcome"], "count")
         weight = None if math.isnan(row["weight"]) else row["weight"]
         values = [] if kind == "rest" else [row[letter] for letter in letters]
-        rows.append([row_title(row, details), int(row["decimals"]), weight, kind, values])
+        title = row_title(row, details.rest, COSTS in set(details.table["outcome"]))
+        rows.append([title, int(row["decimals"]), weight, kind, values])
     return {"head": f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "rows": rows}

@@ -10,11 +10,10 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.behind import tables_behind
-from policysim.decision.find import REST, DecisionDetails
+from policysim.decision.find import DecisionDetails
 from policysim.numbers import (
     NEGLIGIBLE,
     about,
-    change,
     decimal,
     percent,
     places_of_share,
@@ -30,6 +29,7 @@ from policysim.numbers import (
 )
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, rows_of, verdict_of_versions
 from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.report.weighed import REST, cells_of, changed, row_title
 from policysim.study.labels import Labels
 from policysim.utility import COSTS
 from policysim.words import KEEP, UNBEATABLE, capital, in_a_row
@@ -201,21 +201,11 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
     yield Line("What leaks", _leaks(findings))
 
 
-def _changed(details: DecisionDetails, option: str, than: str) -> tuple[list[str], list[str]]:
-    """What an option has more of, and less of, than another: "30 deaths"; first what weighs most."""
-    pair = f"{option} − {than}"
-    rows = [row for row in rows_of(details.table) if row["outcome"] not in (REST, UTILITY)]
-    rows.sort(key=lambda row: -abs(row[pair]) * (1.0 if math.isnan(row["weight"]) else row["weight"]))
-    more = [f"{about(row[pair])} more {row['title']}" for row in rows if row[pair] > 0]
-    fewer = [f"{about(row[pair])} fewer {row['title']}" for row in rows if row[pair] < 0]
-    return more, fewer
-
-
 def _costs(findings: Findings) -> str:
     """What hiding everything costs: the option that does, instead of C."""
     details: DecisionDetails = findings.details
     option, than = details.hiding
-    more, fewer = _changed(details, option, than)
+    more, fewer = changed(details.table, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
     lost = -_difference(findings, option, than)["value"] * details.patients
     if lost == 0 and not more and not fewer:
@@ -229,7 +219,7 @@ def _costs(findings: Findings) -> str:
 def _trades(findings: Findings, option: str, than: str) -> str:
     """What an option buys and costs instead of another."""
     details: DecisionDetails = findings.details
-    more, fewer = _changed(details, option, than)
+    more, fewer = changed(details.table, option, than)
     per = f"({option} instead of {than}), per {plain(details.patients)}"
     if not more and not fewer:
         saved = -float(_printed(details)[UTILITY][f"{option} − {than}"])
@@ -352,8 +342,9 @@ def _numbers(findings: Findings) -> Grid:
     details: DecisionDetails = findings.details
     now = lettered_now(findings)
     letters, pairs = list(now), [f"{option} − {than}" for option, than in details.pairs]
+    with_costs = COSTS in set(details.table["outcome"])
     shown = [row for row in _printed(details).values() if row["outcome"] != REST or any(row[pair] for pair in pairs)]
-    rows = [_counted(row, letters, pairs, details) for row in shown]
+    rows = [(row_title(row, details.rest, with_costs), *cells_of(row, letters, pairs)) for row in shown]
     # A head that does not break.
     heads = [pair.replace(" ", "\u00a0") for pair in pairs]
     if beliefs := _beliefs(findings):
@@ -365,29 +356,6 @@ def _numbers(findings: Findings) -> Grid:
     rows.append(("Two patients told apart, of 100 (toss: 50)", "", *told, *[""] * len(pairs)))
     head = (f"Per {plain(details.patients)} patients, at ε = {plain(details.epsilon)}", "weighs", *letters, *heads)
     return Grid(head, tuple(rows))
-
-
-def _counted(row: Mapping[str, Any], letters: list[str], pairs: list[str], details: DecisionDetails) -> tuple[str, ...]:
-    """One row of the table: what is counted, its weight, and its numbers."""
-    places = int(row["decimals"])
-    weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
-    values = ["" if row["outcome"] == REST else to_places(row[letter], places) for letter in letters]
-    return (row_title(row, details), weight, *values, *(change(row[pair], places) for pair in pairs))
-
-
-def row_title(row: Mapping[str, Any], details: DecisionDetails) -> str:
-    """What a row of `details.table` is called in the table."""
-    if row["outcome"] == REST:
-        more = len(details.rest) - 1
-        summed = (
-            f"All else ({details.rest[0]}{f' and {more} more' if more else ''})"
-            if details.rest
-            else "All else (rounding)"
-        )
-        return f"{summed}, in utility"
-    if row["outcome"] == UTILITY:
-        return f"Utility lost against C{', in units of cost' if COSTS in set(details.table['outcome']) else ''}"
-    return capital(str(row["title"]))
 
 
 def _trace(findings: Findings) -> Iterator[Grid]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from counted_progress import CountedProgress
 from small_processes import published, replayed, worst_divergence
-from small_studies import STUDY, WITH_ONSET, write_small_study
+from small_studies import DEPENDENT, SCENARIO, STUDY, WITH_ONSET, write_small_study
 
 import policysim as ps
 from policies import make_policy
@@ -23,6 +23,7 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
 from policysim.errors import UsageError
+from policysim.utility import Utility
 from policysim.words import BEST_SCHEDULE as SCHEDULE
 
 
@@ -145,6 +146,40 @@ def test_a_larger_total_never_keeps_less(compared):
         assert rows["total_epsilon"].tolist() == list(TOTALS) and (rows["value"].diff().dropna() >= 0).all()
 
 
+PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
+    '"exponential", "randomized-response"]', '"randomized-response", "optimal"]'
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outcomes_times_their_weights_are_the_value_of_each_way(tmp_path, seed):
+    """Utilities are linear in what is counted: of random studies, with an event, and costs by the record."""
+    rng = np.random.default_rng(seed)
+    text = PUBLIC if seed % 2 else STUDY
+    both = WITH_ONSET + DEPENDENT.removeprefix(SCENARIO)
+    study = ps.load_study(write_small_study(tmp_path, study=text, scenario=both))
+    scenario = study.scenario
+    rates = [{name: rng.random() for name in scenario.transient} for _ in range(2)]
+    study = replace(
+        study,
+        scenario=replace(scenario, natural_clearing=rates[0], onset=rates[1]),
+        utility=Utility(dict(zip(scenario.outcomes, 5 * rng.random(5), strict=True)), {"syrup": rng.random()}),
+        policies=("greedy", "uniform", "optimal"),
+    )
+    table = compare_days(study, horizon=2, totals=(4.0,), length_public=seed > 1)["comparison"]
+    counted = {**study.weights, "costs": 1.0}
+    everyone = table[table["group"] == "all"]
+    assert {SCHEDULE, "plan-once", "plan-tree", DAILY} < set(everyone["policy"])
+    weighed = sum(weight * everyone[f"expected_{name}"] for name, weight in counted.items())
+    assert np.abs(weighed + everyone["value"]).max() <= 1e-9
+    # Each of them is there, and moves; a patient has a symptom on two days at most.
+    assert all(np.ptp(everyone[f"expected_{name}"]) > 1e-6 for name in counted)
+    assert everyone[[f"expected_{name}" for name in scenario.transient]].max(axis=None) <= 2
+    # As in one decision, groups have what leads and what happens at a rate.
+    groups = table[table["group"] != "all"]
+    assert groups["expected_fever"].isna().all() and groups["expected_death"].notna().all()
+
+
 def run(capsys, *arguments):
     code = main(arguments)
     captured = capsys.readouterr()
@@ -178,9 +213,6 @@ def test_what_cannot_be_asked_is_refused_in_a_line(study, choices, options, mess
         report(study.with_choices(**choices), **{"horizon": 2, **options})
 
 
-PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
-    '"exponential", "randomized-response"]', '"randomized-response", "optimal"]'
-)
 FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontraindicated = [{ age = "old" }]')
 
 

@@ -15,10 +15,11 @@ from printed_numbers import unknown_numbers
 import policysim as ps
 from policysim import numbers
 from policysim.course.days import compare_days, stated_total, ways
-from policysim.course.days_findings import ALL_ELSE, A, B, C, find, guess_rate, private_ways
+from policysim.course.days_findings import A, B, C, find, guess_rate, private_ways
 from policysim.course.days_report import report
 from policysim.course.days_words import words_of_days
 from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE
+from policysim.report.weighed import REST
 
 STUDY = ps.load_study("covid")
 SCHEDULE, ONCE, TREE = "best-schedule", "plan-once", "plan-tree"
@@ -121,21 +122,33 @@ def test_each_option_has_the_numbers_of_its_policy(compared):
 
 def test_differences_add_up_and_have_the_verdicts_of_their_signs(compared, study):
     findings = compared[1]
-    weight = dict(study.utility.weights)["death"]
+    weights = {**study.utility.weights, "costs": 1.0}
     for total in (0.5, 1.0, 6.0):
         letters = by_letter(findings, total)
         parts = {pair: difference(findings, total, *pair)["value"] for pair in PAIRS}
         for pair, part in parts.items():
             one, other = (letters.loc[letter] for letter in pair)
-            assert part["death"] == pytest.approx(one["expected_death"] - other["expected_death"], abs=1e-15)
+            assert set(part.index) == {*weights, UTILITY}
+            for name in weights:
+                assert part[name] == pytest.approx(one[f"expected_{name}"] - other[f"expected_{name}"], abs=1e-15)
             assert part[UTILITY] == pytest.approx(one["value"] - other["value"], abs=1e-15)
-            # What the outcomes weigh, and all else.
-            assert part[UTILITY] == pytest.approx(part[ALL_ELSE] - weight * part["death"], abs=1e-12)
+            # To the digits of files.
+            assert part[UTILITY] == pytest.approx(-sum(weights[name] * part[name] for name in weights), abs=1e-6)
             verdicts = difference(findings, total, *pair)["verdict"]
-            for outcome, sign in ((UTILITY, 1), (ALL_ELSE, 1), ("death", -1)):
+            for outcome, sign in ((UTILITY, 1), *((name, -1) for name in weights)):
                 expected = BETTER if sign * part[outcome] > 1e-6 else WORSE if sign * part[outcome] < -1e-6 else EQUAL
                 assert verdicts[outcome] == expected
         assert np.allclose(parts[B, A] + parts[A, C], parts[B, C], rtol=0, atol=1e-12)
+        # The printed numbers add up as they stand: what a reader multiplies, subtracts and sums.
+        rows = findings.details.rows
+        rows = rows[rows["epsilon"] == total].set_index("outcome")
+        for one, other in ((A, C), (B, A)):
+            moved = rows[one] - rows[other]
+            printed = rows[f"{one} − {other}"]
+            assert np.allclose(moved.drop(REST), printed.drop(REST), rtol=0, atol=1e-9)
+            weighed = (rows["weight"] * printed).sum() + printed[REST]
+            assert weighed == pytest.approx(printed[UTILITY], abs=0.5 * 10.0 ** -rows["decimals"][UTILITY] + 1e-9)
+            assert abs(printed[REST]) <= 0.02 * abs(rows["weight"] * printed).sum() + 5
 
 
 def test_bounds_are_what_every_mechanism_loses_at_least(compared):
@@ -164,7 +177,9 @@ def test_the_groups_that_are_harmed_are_all_of_those_and_in_order():
 def test_at_the_exchange_both_are_worth_the_same(value, died):
     findings = find(STUDY, planted(plan_once=(value, died, 1.0)))
     letters = by_letter(findings, 1.0)
-    equal_at = findings.details.equal_at.get(1.0)
+    exchange = findings.details.exchange
+    exchange = exchange[exchange["epsilon"] == 1.0]
+    equal_at = None if exchange.empty else float((exchange["equal_at"] * exchange["unit_weight"]).iloc[0])
 
     def gain(weight):
         worth = letters["value"] + (STUDY.lead_weight - weight) * letters["expected_death"]
@@ -244,7 +259,7 @@ def assert_true_of_the_tables(findings, total):
     screen = words_of_days(findings, STUDY, total)
     text, lines = screen.text(), {line.label: line for line in screen.lines}
     assert len(text.splitlines()) <= 45 and max(map(len, text.splitlines())) <= 100
-    verdict, count = difference(findings, total, B, A).loc[UTILITY, "verdict"], findings.details.patients
+    verdict = difference(findings, total, B, A).loc[UTILITY, "verdict"]
     # No option is called better whose verdict is not.
     assert screen.advice.startswith("Choose A: ") == (verdict != BETTER)
     assert ("Is that worth it?" in lines) == (verdict != EQUAL)
@@ -255,14 +270,18 @@ def assert_true_of_the_tables(findings, total):
             (worth.rows[0][1] if worth.rows else worth.text).replace("Under this study's weights ", "").startswith(said)
         )
         # Of what one of the lead counts, this study's worth lies on the side of the better option.
-        equal_at = findings.details.equal_at.get(total)
+        exchange = findings.details.exchange.set_index("epsilon")
+        equal_at = exchange.loc[total, "equal_at"] if worth.rows else None
+        assert not worth.rows or exchange.loc[total, "unit"] in worth.text
         for (size, better), above in zip(worth.rows[1:], (False, True), strict=bool(worth.rows)):
             assert size.endswith(numbers.rounded(equal_at))
-            assert (better == "B is better") == ((verdict == BETTER) == ((STUDY.lead_weight > equal_at) == above))
+            right_side = (exchange.loc[total, "stated"] > equal_at) == above
+            assert (better == "B is better") == ((verdict == BETTER) == right_side)
     # What is bought, and what it costs, in the sizes of the table.
     for label, pair in (("Hiding everything", (A, C)), (f"Leaking up to ε = {numbers.plain(total)}", (B, A))):
         for size, word in re.findall(r"([\d.,]+|≈ 0) (more|fewer) deaths", lines[label].text):
-            value = difference(findings, total, *pair).loc["death", "value"] * count
+            rows = findings.details.rows
+            value = rows[(rows["epsilon"] == total) & (rows["outcome"] == "death")][" − ".join(pair)].item()
             assert (size, word) == (numbers.about(value), "more" if value > 0 else "fewer")
     harmed = findings.harmed[findings.harmed["epsilon"] == total]
     if "Who is harmed" in lines:
@@ -305,8 +324,8 @@ def test_the_screen_of_the_ward_is_that_of_the_docs(ward):
     assert document["ways"] == numbers.written(ward.findings.details.ways).to_dict("records")
     assert document["bounds"] and not any(isinstance(value, list) for value in document["details"].values())
     assert document["answer"]["Is that worth it?"].endswith(
-        "a death? 20 (this study): " + "B is better than A, as stated "
-        "(no other numbers were tried); up to 12: A is better; from 12: B is better"
+        "How many days with cough count as much as a death? 67 (this study): B is better than A, as stated "
+        "(no other numbers were tried); up to 42: A is better; from 42: B is better"
     )
 
 
