@@ -13,6 +13,7 @@ The same question about the same data has one answer: the ledger keeps it, and i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -49,8 +50,7 @@ def private_cells(
 ) -> pd.DataFrame:
     """Release how many patients of a log had success and failure, for each class and arm, and count it in a ledger.
 
-    Noise is drawn from the operating system's randomness. The same question about the same data gets the same cells
-    again, from the ledger, at no cost.
+    Noise is the operating system's. The same question about the same data gets the same cells again, at no cost.
 
     Parameters
     ----------
@@ -79,12 +79,9 @@ def private_cells(
     LedgerError
         For a ledger that cannot be used; BudgetError, and nothing is released, beyond its budget.
     """
-    declared = amount(epsilon)
-    if not (declared.is_finite() and float(declared) > 0):
-        raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
     source = _countable_log(log, features)
-    names = list(features or source.features)
-    plan = cells_plan(source, names, float(declared))
+    names = [*dict.fromkeys(features or source.features)]
+    plan = cells_plan(source, names, epsilon)
     counted = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
     digests = [file_digest(path) for path in source.files.values()]
     cells = count_cells(source, names, plan)
@@ -92,9 +89,8 @@ def private_cells(
         raise DataError(f"{source.study}: its log was changed while it was read")
     meant = (source.treatment, source.treatments, source.outcome, source.missing, source.follow_up)
     request = repr(("private cells", digests, plan, [source.features[name] for name in names], meant))
-    taken, outcome = source.joined or [*plan.by][-1:], source.later or [*filter(source.outcome.get, source.outcome)]
-    data = next(iter(source.files.values())).name
-    release = Release("private cells", data, amount(plan.epsilon), (*names, *taken, *outcome))
+    hidden = (*names, *(source.joined or [*plan.by][-1:]), *(source.later or _weighted(source)))
+    release = Release("private cells", next(iter(source.files.values())).name, amount(plan.epsilon), hidden)
     with counted.transaction():
         held = counted.held(request)
         text = held[1] if held else json.dumps(noisy_counts(cells, plan))
@@ -109,8 +105,9 @@ def _countable_log(log: Study | str | Path, features: Sequence[str] | None) -> L
     if not isinstance(study, LoggedStudy):
         raise ValueError(f"log must be a study with a table [data], which declares levels, got {type(log).__name__}.")
     source = study.log
-    weighted = [*filter(source.outcome.get, source.outcome)]
-    fewer, clash = len(features or source.features) < len(source.features), {*COUNTED} & {*source.features}
+    weighted = _weighted(source)
+    fewer = len(features or source.features) < len(source.features)
+    clash = {*COUNTED} & {*source.features, source.treatment}
     wrong = {
         f"read the guesses marked {CHECK}: levels that were taken from the data show who is there": source.unread,
         "[data.treatments] must declare the arms: those that occur are private": not source.treatments,
@@ -134,12 +131,20 @@ def _countable_log(log: Study | str | Path, features: Sequence[str] | None) -> L
     return source
 
 
-def cells_plan(source: LogSource, features: Sequence[str], epsilon: float) -> TablePlan:
-    """What is counted, by class and arm, and with how much noise; ValueError for an unknown feature."""
+def _weighted(source: LogSource) -> list[str]:
+    """The outcomes of which the utility is made."""
+    return [name for name, weight in source.outcome.items() if weight]
+
+
+def cells_plan(source: LogSource, features: Sequence[str], epsilon: Decimal | float | str) -> TablePlan:
+    """What is counted, by class and arm, and with how much noise; ValueError for an unknown feature, or no epsilon."""
+    declared = float(amount(epsilon))
+    if not 0 < declared < math.inf:
+        raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
     known = [source.space.feature(name) for name in features]
     levels = {each.name: [UNKNOWN if level == NO_VALUE else str(level) for level in each.levels] for each in known}
     arms = {source.treatment or "treatment": [name for _, name in source.treatments]}
-    return TablePlan({"outcome": (SUCCESSES, FAILURES)}, epsilon, levels | arms)
+    return TablePlan({"outcome": (SUCCESSES, FAILURES)}, declared, levels | arms)
 
 
 def count_cells(source: LogSource, features: Sequence[str], plan: TablePlan) -> IntArray:

@@ -137,7 +137,7 @@ def test_the_same_question_has_one_answer_and_another_one_costs(trial, ledger):
     assert (entry["command"], entry["data"], entry["cost"]) == ("private cells", "trial.csv", "0.5")
     assert (entry["hides"], entry["adjacency"]) == (["age", "sex", "arm", "cured"], "replace-one")
     ps.private_cells(study, 1, ledger=ledger)
-    ps.private_cells(study, 1, ledger=ledger, features=["sex"])
+    ps.private_cells(study, 1, ledger=ledger, features=["sex", "sex"])
     ps.private_cells(trial([*ROWS[:3], ROWS[0]]), 1, ledger=ledger)
     assert str(ledger.spent()) == "3.5"
     with pytest.raises(BudgetError, match=r"costs ε = 97; 3.5 of the budget 100 is spent"):
@@ -151,6 +151,7 @@ WRONG = [
     (("cured = 1.0", "cured = 1.0, died = -1.0"), {}, "of cured, died: a sum is no success or failure"),
     (("true }", "true }  # CHECK"), {}, "read the guesses marked # CHECK"),
     (('"equal"', '"estimate"'), {"features": ["sex"]}, "all features must make the classes"),
+    (("sex = {", "epsilon = {"), {}, "features: epsilon: name it otherwise"),
     (("cuts = [40]", "cuts = [40]"), {"features": ["size"]}, "unknown feature 'size'"),
     (("cuts = [40]", "cuts = [40]"), {"epsilon": 0}, "epsilon must be > 0 and finite, got epsilon=0"),
     (("cuts = [40]", "cuts = [40]"), {"epsilon": -1}, "epsilon must be a number >= 0, got -1"),
