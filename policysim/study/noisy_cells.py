@@ -164,6 +164,8 @@ def _shrunk(effects: FloatArray, weights: FloatArray, freedom: int) -> FloatArra
 def _draws(models: Sequence[CellModel], rows: IntArray) -> Draws:
     """Models as a table has them."""
     patients = np.stack([model.patients.sum(axis=1) for model in models])
-    shares = patients / np.maximum(patients.sum(axis=1, keepdims=True), 1.0)
+    # Where noise leaves nobody, nothing is known of the classes.
+    patients[~patients.any(axis=1)] = 1.0
+    shares = patients / patients.sum(axis=1, keepdims=True)
     failures = np.stack([model.failures for model in models])
     return Draws(np.broadcast_to(rows, failures.shape), shares, {FAILURES: failures})

@@ -116,6 +116,8 @@ def test_the_noise_is_that_of_the_cells_and_vanishes_with_it(past_of):
     cohort, past = past_of(frame(FEW, epsilon=80.0))
     assert past.noisy.tobytes() == past.exact.tobytes() == cohort.redraws.outcomes["failures"].tobytes()
     assert past.loss(UTILITY, ARMS) == 0
+    # A version of the model has patients, whatever noise leaves of them.
+    np.testing.assert_allclose(past_of(frame(FEW, epsilon=1e-6))[0].redraws.shares.sum(axis=1), 1)
     # With n patients in each of two classes, whose six cells have noise: the share of one is 1/2 + (e - e') / 4 n.
     shares = past_of(frame(FEW * 300, epsilon=0.5))[0].redraws.shares[:, 0]
     n, r = FEW[0].sum() * 300, math.exp(-0.25)
