@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from policysim.progress import Progress
     from policysim.release.decide import decide
     from policysim.release.ledger import Ledger
+    from policysim.release.private_cells import private_cells
     from policysim.report.report import Report
     from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
@@ -111,6 +112,7 @@ _HOME = {
     "plan_tree": "policysim.course.plan_tree",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
+    "private_cells": "policysim.release.private_cells",
     "privatize_policy": "policies.private_model",
     "problem_from_frame": "policysim.study.cohort_table",
     "read_log": "policysim.logs.read_log",
@@ -157,6 +159,7 @@ __all__ = [
     "plan_tree",
     "policy_value",
     "privacy_loss",
+    "private_cells",
     "privatize_policy",
     "problem_from_frame",
     "read_log",

@@ -1,4 +1,7 @@
-"""`policysim privatize`: columns of a file, or of a folder of files, as randomised values or as a noisy table."""
+"""`policysim privatize`: columns of a file, or of a folder of files, as randomised values or as a noisy table.
+
+Also the private cells of a log, on which a study can be planned.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
     from policies.levels import FeatureLevels
     from policysim.release.privatize import Table
 
-TABLE = "table"
+TABLE, CELLS = "table", "cells"
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
+NOT_OF_CELLS = ("levels", "study", "uncounted", "simulate", "id", "rows-per-person", "estimate", "json")
 SHARED = ("column", "epsilon", "out", "levels", "study", "ledger", "uncounted", "simulate", "id", "rows-per-person")
 
 
@@ -39,18 +43,28 @@ def add(commands: Commands) -> None:
         help="randomise columns of a file, or count them with noise, so that no row reveals them",
         description="Write a copy of a CSV or Parquet file, or of a folder of them, in which k-ary randomised response "
         "replaces some columns, and print the table estimated from it; or with --as table, write only how many rows "
-        "have each combination of levels, with noise. A note of the mechanism stands beside it. The ledger adds up the "
-        "ε of all releases about the same people, and refuses a release beyond its budget (exit code 4).",
+        "have each combination of levels, with noise. A note of the mechanism stands beside it. With --as cells, write "
+        "the successes and failures for each class and arm of a log, with noise: a study can be planned on them. The "
+        "ledger adds up the ε of all releases about the same people, and refuses a release beyond its budget (exit "
+        "code 4).",
     )
     parser.add_argument(
-        "data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person; or a folder of such"
+        "data",
+        type=Path,
+        metavar="DATA",
+        help="a .csv or .parquet file with one row per person, or a folder of such; with --as cells, a study of a log",
     )
-    parser.add_argument("--column", action="append", metavar="NAME", help="a column to hide; may be repeated")
+    parser.add_argument(
+        "--column",
+        action="append",
+        metavar="NAME",
+        help="a column to hide; may be repeated; with --as cells, a feature that makes classes (default: all)",
+    )
     parser.add_argument(
         "--as",
         dest="form",
-        choices=("values", TABLE),
-        help="values: a copy of the rows (default); table: counts with noise",
+        choices=("values", TABLE, CELLS),
+        help="values: a copy of the rows (default); table: counts with noise; cells: those of a study's log",
     )
     parser.add_argument(
         "--epsilon",
@@ -105,6 +119,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.release.privatize import private_document, private_screen, read_private
     from policysim.release.privatize_source import open_source
 
+    if chosen.form == CELLS:
+        return _cells(chosen)
     if chosen.estimate:
         _refuse(chosen, ("as", *SHARED, *OF_VALUES, *OF_TABLE), "--estimate: the note says what was done")
         with progress_bar(open_source(chosen.data).unit) as progress:
@@ -203,6 +219,25 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
         return release_table(
             source, Path(chosen.out), plan, seed=chosen.simulate, ledger=ledger, people=people, progress=progress
         )
+
+
+def _cells(chosen: argparse.Namespace) -> int:
+    """Write the private cells of a study's log."""
+    from policysim.errors import UsageError
+    from policysim.files.terminal import say
+    from policysim.files.whole_files import write_files
+    from policysim.release.delivery import check_new
+    from policysim.release.private_cells import private_cells
+
+    _refuse(chosen, (*OF_VALUES, *OF_TABLE, *NOT_OF_CELLS), "--as cells")
+    out = Path(chosen.out or "")
+    if chosen.ledger is None or chosen.epsilon is None or out.suffix.lower() != ".csv":
+        raise UsageError("--as cells needs --epsilon, --ledger LEDGER and --out FILE.csv")
+    check_new(out)
+    cells = private_cells(chosen.data, chosen.epsilon, ledger=chosen.ledger, features=chosen.column)
+    write_files(out.parent, {out.name: cells.to_csv(index=False).encode()})
+    say(f"{out.as_posix()}: noisy successes and failures, {len(cells):,} rows; a study plans on it by [cohort] cells\n")
+    return 0
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[Table]]:

@@ -40,6 +40,7 @@ from policysim.report.findings import (
     verdict_of_versions,
 )
 from policysim.report.weighed import LEAST_MOVED, Weighed, printed_rows, unit_of_exchange
+from policysim.study.declared import CohortStudy
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
 from policysim.study.stated_bounds import broken_bounds
@@ -137,6 +138,9 @@ class DecisionDetails:
         How many are possible.
     sensitivity, range, median_stake : float
         Δ and Γ of the utility; and for half of the patients the treatments differ by no more than the last.
+    past_epsilon, past_loss : float
+        Of a model made from private cells: what hides each of their patients, and what the noise costs per future
+        patient, in units of utility (`PastPatients.loss`); NaN of another model.
     tables : mapping of str to DataFrame
         What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
     """
@@ -178,6 +182,8 @@ class DecisionDetails:
     sensitivity: float
     range: float
     median_stake: float
+    past_epsilon: float
+    past_loss: float
     tables: Mapping[str, pd.DataFrame]
 
 
@@ -401,6 +407,7 @@ def _details(
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
     assumed, numbers = counted_illustrative(evidence.study)
+    study, past = evidence.study, evidence.study.past if isinstance(evidence.study, CohortStudy) else None
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -439,6 +446,8 @@ def _details(
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
         median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_difference,
+        past_epsilon=math.nan if past is None else enough(past.epsilon, 6),
+        past_loss=math.nan if past is None or study is None else past.loss(study.utility, problem.actions),
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )
 

@@ -199,6 +199,8 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
         yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
+    if not math.isnan(details.past_loss):
+        yield Line("Past patients", _past(findings))
 
 
 def _costs(findings: Findings) -> str:
@@ -335,6 +337,18 @@ def _leaks(findings: Findings) -> str:
     places = places_of_share(row["before"])
     before, low, high = (span(row[name], row[name], places) for name in ("before", "low", "high"))
     return f"By B an observer's belief “{row['belief']}”{among} moves from {before} % to between {low} and {high} %."
+
+
+def _past(findings: Findings) -> str:
+    """What protecting the patients behind private cells costs, beside what protecting future ones costs."""
+    details: DecisionDetails = findings.details
+    future = float(lettered_now(findings)["B"]["loss"])
+    past, future_costs = (about(loss * details.patients) for loss in (details.past_loss, future))
+    return (
+        f"Noise in their counts hides each of them up to ε = {plain(details.past_epsilon)}. It costs {past} units of "
+        f"utility per {plain(details.patients)} patients (simulated from these counts: the best for each by noisy "
+        f"counts instead of exact ones). Protecting future patients costs {future_costs} (B instead of C)."
+    )
 
 
 def _numbers(findings: Findings) -> Grid:

@@ -11,6 +11,7 @@ privatize        columns of a file, or of a folder, privatised; where they may c
 privatize_source what is privatised, a file or the files of a folder; values as positions among their levels
 privatize_note   what is done to which columns, and the note beside a private file, with all that others need
 noisy_table      counts of columns with noise: the table, its note, what is printed
+private_cells    successes and failures of a log, for each class and arm, that a study is planned on
 counts_file      how many people there are for each candidate
 select_private   a private selection for each group, its cost and quality; the public and the private part
 """

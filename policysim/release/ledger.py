@@ -15,9 +15,9 @@ SQLite that is on the disk before anything appears elsewhere. A crash can cost b
 answer that was counted, until `delivered`.
 
 **What it holds.** Ids stand nowhere: patients, events and records are HMAC-SHA256 digests under a key in a file of its
-own (LEDGER.key). Ledger and key are as private as the patients. Entries are numbered, and each holds the digest of the
-one before it, so that an accident is found; a backup that was put back is found by the head number, which each note
-prints.
+own (LEDGER.key). Private cells stay in it, so that they are never drawn twice. Ledger and key are as private as the
+patients. Entries are numbered, and each holds the digest of the one before it, so that an accident is found; a backup
+that was put back is found by the head number, which each note prints.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 declared       Study, of a scenario, a cohort or a log: everything that a comparison depends on
 cohort_table   tables of your own: kinds of patients, and the mean outcomes of each under each treatment
+noisy_cells    a study planned on private cells: what they say, and what their noise costs
 stated_bounds  the bounds and contraindications of a study, and the policies that break them
 study_reader   study files, read and checked (declared.py lists their keys; built-in ones are in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log; other priors

@@ -164,13 +164,13 @@ class Cohort:
 
 
 def read_cohort(
-    data: Path | pd.DataFrame, columns: CohortColumns, *, hidden: Sequence[str], redraws: Path | None = None
+    data: Path | pd.DataFrame | DataTable, columns: CohortColumns, *, hidden: Sequence[str], redraws: Path | None = None
 ) -> Cohort:
     """Read a table of kinds of patients and treatments, and of what else its numbers could be.
 
     Parameters
     ----------
-    data : Path or DataFrame
+    data : Path, DataFrame or DataTable
         A row for each kind and treatment.
     columns : Columns
         What its columns are called; `allowed` (0 or 1) may be there, too.
@@ -185,7 +185,7 @@ def read_cohort(
         A line for each bad row: values that are missing, negative or no number; rows that repeat, or are missing;
         patients that differ within a kind; hidden levels without rows; `allowed` by a hidden feature.
     """
-    table = read_table(data, "frame")
+    table = data if isinstance(data, DataTable) else read_table(data, "frame")
     _require_columns(table, columns)
     levels = {name: _levels_in(table, name) for name in (*columns.features, columns.treatment)}
     actions = tuple(map(str, levels.pop(columns.treatment)))

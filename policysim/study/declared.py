@@ -31,6 +31,7 @@ from policysim.utility import COSTS, Utility
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
     from policysim.study.cohort_table import Cohort
+    from policysim.study.noisy_cells import PastPatients
 
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 # What an observer sees: each treatment that is given, or what is published of it.
@@ -408,6 +409,9 @@ class CohortStudy(ModelledStudy):
     cohort.redraws : none
         a file with other versions of the numbers: the same rows again for each value of a column `draw`. Without it a
         report judges as stated
+    cohort.cells : none
+        in place of `file`, `patients` and `redraws`: the private cells of a log, a file that `policysim privatize STUDY
+        --as cells` or `ps.private_cells` made. The outcome is `failures`, of weight 1
     cohort.source
         the source of the numbers, and their licence; every page prints it
 
@@ -419,11 +423,14 @@ class CohortStudy(ModelledStudy):
         Their files.
     source : str
         Where the numbers are from, in words; empty if nobody says it.
+    past : PastPatients or None
+        The patients whose private cells the table is made from; None for another table.
     """
 
     cohort: Cohort
     paths: tuple[Path, ...]
     source: str = ""
+    past: PastPatients | None = None
 
     @property
     def weights(self) -> dict[str, float]:

@@ -19,6 +19,7 @@ from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknow
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
 from policysim.logs.log_source import read_data
+from policysim.numbers import enough
 from policysim.study.declared import (
     ADJACENCIES,
     PREVALENCE,
@@ -185,22 +186,26 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     # Only such a study needs these modules.
     from policysim.files.columns_file import open_columns  # noqa: PLC0415
     from policysim.study.cohort_table import ALLOWED, DRAW, CohortColumns, read_cohort  # noqa: PLC0415
+    from policysim.study.noisy_cells import FAILURES, PATIENTS, read_cells  # noqa: PLC0415
 
     table.refuse("scenario", "a study has a scenario or a table cohort, not both")
     section = table.table("cohort")
+    cells = "cells" in section
     features = section.words("features")
     if not features:
         section.fail("must name the columns that define a kind of patients", "features")
-    treatment, patients = section.column("treatment"), section.column("patients")
-    files = [path.parent / file for file in (section.column("file"), section.text("redraws", "")) if file]
+    treatment, patients = section.column("treatment"), PATIENTS if cells else section.column("patients")
+    named = [section.column("cells")] if cells else [section.column("file"), section.text("redraws", "")]
+    files = [path.parent / file for file in named if file]
     source = section.text("source", "")
     shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
     table.close(*OF_THE_MODEL)
     table.file.raise_if_any()
     others = {*features, treatment, patients, ALLOWED, DRAW}
     columns = [column for column in open_columns(files[0]).schema.names if column not in others]
+    columns, default = ([FAILURES], {FAILURES: 1.0}) if cells else (columns, {})
     utility = table.table("utility")
-    weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE)
+    weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE) or default
     if not weights:
         utility.fail(
             "must name the columns that are outcomes, and the cost of one, such as { relapse = 100 }", "weights"
@@ -209,13 +214,19 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     table.file.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
     names = CohortColumns(features, treatment, patients, list(weights))
-    cohort = read_cohort(files[0], names, hidden=hidden, redraws=next(iter(files[1:]), None))
+    past = None
+    if cells:
+        cohort, past = read_cells(files[0], features, treatment, seed=shared["seed"])
+        source = source or f"noisy counts of patients, each of whom ε = {enough(past.epsilon, 6):g} hides"
+    else:
+        cohort = read_cohort(files[0], names, hidden=hidden, redraws=next(iter(files[1:]), None))
     costs = utility.numbers("costs", cohort.actions, "action")
     return {
         **shared,
         **_read_bounds(table, tuple(dict.fromkeys((*cohort.outcomes, COSTS))), cohort.actions),
         "lead": lead or None,
         "cohort": cohort,
+        "past": past,
         "paths": tuple(files),
         "source": source,
         "utility": Utility(weights, costs),
