@@ -62,7 +62,7 @@ MOST_ROWS = 6
 # More public features than these are not named one by one.
 MOST_NAMED = 3
 # The tables that stand behind.
-BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
+BEHIND = ("search", "publishing", "record-risk", "beliefs", "prevalence", "price-list")
 # The ends of a 95 % interval over the versions of the model.
 ENDS = (0.025, 0.975)
 
@@ -146,7 +146,7 @@ class DecisionDetails:
     sensitivity, range, median_stake : float
         Δ and Γ of the utility; and for half of the patients the treatments differ by no more than the last.
     tables : mapping of str to DataFrame
-        What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
+        What stands behind: of `BEHIND`, as far as they apply.
     """
 
     epsilon: float
