@@ -130,7 +130,7 @@ def _guesses(findings: Findings, details: DecisionDetails) -> Grid:
     title = f"How often an observer's best guess is right, of 100, at ε = {plain(details.stated_epsilon)}"
     limit = "No draw at this ε makes it right more often than the last column says."
     limit = limit if bounded else "Where single features are hidden, ε sets no limit to this."
-    note = f"The guess is the likeliest value by the prior and all that is public, without and with a treatment. {limit}"
+    note = f"The guess is the likeliest value by all that is public, without and with a treatment. {limit}"
     return Grid(head, tuple(rows), title, note, "record-risk")
 
 

@@ -242,7 +242,8 @@ def gather(
         if labels.hidden_features:
             tables["beliefs"] = hidden_beliefs(problem, by_name[best_private], labels.hidden_features)
         options = dict.fromkeys([SameForAlike.name, best_private, Greedy.name, BestFixed.name, *named])
-        tables["record-risk"] = risk_of_policies(problem, [by_name[name] for name in options], epsilon)
+        optional = [by_name[name] for name in options if name in by_name]
+        tables["record-risk"] = risk_of_policies(problem, optional, epsilon)
         patients_published = 10_000 if study is None else study.published_patients
         tables["publishing"] = publishing_table(
             problem, trace(epsilons, epsilon), patients_published, comparison, choices

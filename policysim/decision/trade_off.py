@@ -69,15 +69,15 @@ def privacy_profile(
     >>> privacy_profile(fitted, deltas=0.1).round(4).to_numpy().tolist()
     [[0.8094, 0.1]]
     """
-    found = _profile_of(fitted, "privacy_profile")
+    found, loss = _profile_of(fitted, "privacy_profile"), fitted.epsilon_spent
     if epsilons is not None and deltas is not None:
         raise ValueError("give epsilons or deltas, not both.")
     if deltas is not None:
-        wanted = _checked_deltas(deltas, float(found.delta_at(math.inf)))
-        return pd.DataFrame({"epsilon": np.minimum(_epsilons_at(found, wanted), fitted.epsilon_spent), "delta": wanted})
-    values = _corners(found, fitted.epsilon_spent) if epsilons is None else np.array(checked_epsilons(epsilons))
+        wanted = _checked_deltas(deltas, float(found.delta_at(math.inf)) if loss == math.inf else 0.0)
+        return pd.DataFrame({"epsilon": np.minimum(_epsilons_at(found, wanted), loss), "delta": wanted})
+    values = _corners(found, loss) if epsilons is None else np.array(checked_epsilons(epsilons))
     # From the exact loss on it is 0, whatever the rounding of sums.
-    over = (values >= fitted.epsilon_spent) & (fitted.epsilon_spent < math.inf)
+    over = (values >= loss) & (loss < math.inf)
     return pd.DataFrame({"epsilon": values, "delta": np.where(over, 0.0, found.delta_at(values))})
 
 
@@ -115,8 +115,8 @@ def trade_off(fitted: FittedPolicy) -> pd.DataFrame:
 
     References
     ----------
-    Dong, Roth & Su (2022), Gaussian differential privacy, Journal of the Royal Statistical Society B 84:3,
-    propositions 2.5 and 2.12: f and the profile are duals.
+    Dong, Roth & Su (2022), Gaussian differential privacy, Journal of the Royal Statistical Society B 84:3, section 2
+    (proposition 2.12: f and the profile are duals).
 
     Examples
     --------

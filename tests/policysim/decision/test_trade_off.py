@@ -48,7 +48,6 @@ def check_trade_off(found):
     assert (np.interp(alarms, first, second) <= 1 - powers + 1e-12).all()
     for one, two in zip(first, second, strict=True):
         assert np.hypot(alarms - one, 1 - powers - two).min() <= 1e-12
-    assert sorted(first) == pytest.approx(sorted(second) if second[0] == 1 else sorted(first))
     assert (first + second).min() == pytest.approx(1 - ps.privacy_profile(found)["delta"].iloc[0], abs=1e-12)
     if found.epsilon_spent < 5 and second[1] < 0.999:
         assert -slopes[0] == pytest.approx(math.exp(found.epsilon_spent), rel=1e-6)
@@ -133,7 +132,6 @@ def test_one_record_one_action_and_no_fitted_policy_are_refused_in_one_line(ask)
     ("asked", "message"),
     [
         ({"deltas": [0.1, 2]}, "delta must be a number from 0 to 1, got 2.0."),
-        ({"deltas": math.nan}, "delta must be a number from 0 to 1, got nan."),
         ({"epsilons": -1}, "epsilon must be a number >= 0, got -1"),
         ({"epsilons": 1, "deltas": 0.1}, "give epsilons or deltas, not both."),
     ],
