@@ -200,3 +200,12 @@ class FittedPolicy(Frozen):
             ("value of the best action for all", self.problem.best_fixed_value),
         ]
         return html_table("fitted policy", rows)
+
+
+def require_fitted(fitted: object, asks: str) -> FittedPolicy:
+    """The fitted policy that a function, `asks`, looks at; ValueError for something else, or a single record."""
+    if not isinstance(fitted, FittedPolicy):
+        raise ValueError(f"{asks} takes a fitted policy, make_policy(...).fit(problem), got {type(fitted).__name__}.")
+    if fitted.problem.n_records < 2:
+        raise ValueError(f"{asks} needs a problem with at least two records, got 1: there is nobody to hide among.")
+    return fitted

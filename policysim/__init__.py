@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from policysim.decision.beliefs import beliefs
     from policysim.decision.frontier import frontier
     from policysim.decision.publishing import ways_to_publish
+    from policysim.decision.record_risk import record_risk
+    from policysim.decision.trade_off import privacy_profile, trade_off
     from policysim.logs.read_log import read_log
     from policysim.progress import Progress
     from policysim.release.decide import decide
@@ -113,11 +115,14 @@ _HOME = {
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
     "private_cells": "policysim.release.private_cells",
+    "privacy_profile": "policysim.decision.trade_off",
     "privatize_policy": "policies.private_model",
     "problem_from_frame": "policysim.study.cohort_table",
     "read_log": "policysim.logs.read_log",
+    "record_risk": "policysim.decision.record_risk",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
+    "trade_off": "policysim.decision.trade_off",
     "ways_to_publish": "policysim.decision.publishing",
 }
 
@@ -159,14 +164,17 @@ __all__ = [
     "plan_tree",
     "policy_value",
     "privacy_loss",
+    "privacy_profile",
     "private_cells",
     "privatize_policy",
     "problem_from_frame",
     "read_log",
+    "record_risk",
     "report",
     "select",
     "sensitivity",
     "smallest_epsilon",
+    "trade_off",
     "ways_to_publish",
 ]
 

@@ -59,6 +59,12 @@ def acceptability() -> Figure:
     return figures.acceptability(report.tables["acceptability"], stated=20, one="a death")
 
 
+def trade_off() -> Figure:
+    """How well any test tells two patients of the ward apart, under randomised response at ε = 1."""
+    problem = ps.build_problem(ps.load_study(ROOT / "examples" / "ward" / "study.toml"))
+    return figures.trade_off(ps.trade_off(ps.make_policy("randomized-response", epsilon=1.0).fit(problem)))
+
+
 # The outcome that leads covid, and what it is called.
 LEAD, TITLES = "death", {"death": "deaths"}
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -77,6 +83,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ways_over_days": lambda: figures.ways_over_days(table("covid-14-days", "ways")),
     "published_over_days": lambda: figures.published_over_days(table("covid-14-days", "published")),
     "publishing": lambda: figures.publishing(ways_to_publish("covid")),
+    "trade_off": trade_off,
 }
 
 

@@ -2,6 +2,8 @@
 
 comparison       policies over epsilon, evaluated exactly: one tidy table, and its columns, one function each
 beliefs          what an observer believes about a feature before and after a treatment
+record_risk      how often an observer's best guess of a record is right
+trade_off        how well any test tells two patients apart: the privacy profile, and its two errors
 demands, limit   the smallest epsilon that is good enough, and its search; what no mechanism can do, with the proof
 evidence, find, words, report   what is computed of one decision, what is found in it, its words, and the report
 behind, page_data   the tables behind the screen, and the data of the page's controls

@@ -10,6 +10,7 @@ import pandas as pd
 
 from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.find import DecisionDetails
+from policysim.decision.record_risk import WHOLE
 from policysim.numbers import (
     change,
     decimal,
@@ -21,7 +22,7 @@ from policysim.numbers import (
     rounded_up,
     to_places,
 )
-from policysim.report.findings import UTILITY, Findings
+from policysim.report.findings import UTILITY, Findings, rows_of
 from policysim.report.screen import Grid
 from policysim.study.labels import Labels
 from policysim.words import ASSUMED_PUBLIC, capital
@@ -39,6 +40,7 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
         yield _acceptability(details, labels)
     if "beliefs" in tables and len(moved_beliefs(tables["beliefs"])):
         yield _observer(tables["beliefs"], details)
+    yield _guesses(findings, details)
     yield _ways(tables["publishing"], details, labels)
     if "price-list" in tables:
         yield _prices(tables["price-list"], details, labels)
@@ -110,6 +112,26 @@ def _observer(beliefs: pd.DataFrame, details: DecisionDetails) -> Grid:
     note = "By Bayes' rule, for an observer who knows the prior: the least and the largest belief after a treatment."
     title = f"What an observer of B believes, at ε = {plain(details.stated_epsilon)}"
     return Grid.of_columns(columns, title, note, "beliefs")
+
+
+def _guesses(findings: Findings, details: DecisionDetails) -> Grid:
+    """How often an observer's best guess of the record, and of features whose guess gets better, is right."""
+    table = details.tables["record-risk"]
+    policies = {letter: row["policy"] for letter, row in findings.lettered(details.stated_epsilon).items()}
+    after = table.set_index(["what", "policy"])["after"].to_dict()
+    bounded = bool(table["bound"].notna().all())
+    rows = []
+    for row in rows_of(table.drop_duplicates("what")):
+        what, best = row["what"], [row["before"], *(after[row["what"], policy] for policy in policies.values())]
+        cells = [rounded(100 * rate) for rate in best]
+        if what == WHOLE or len(set(cells)) > 1:
+            rows.append((what.replace("_", " "), *cells, *([rounded_up(100 * row["bound"])] if bounded else [])))
+    head = ("Best guess of", "before", *policies, *(["most at this ε"] if bounded else []))
+    title = f"How often an observer's best guess is right, of 100, at ε = {plain(details.stated_epsilon)}"
+    limit = "No draw at this ε makes it right more often than the last column says."
+    limit = limit if bounded else "Where single features are hidden, ε sets no limit to this."
+    note = f"The guess is the likeliest value by all that is public, without and with a treatment. {limit}"
+    return Grid(head, tuple(rows), title, note, "record-risk")
 
 
 def _ways(publishing: pd.DataFrame, details: DecisionDetails, labels: Labels) -> Grid:

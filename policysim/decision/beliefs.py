@@ -109,38 +109,46 @@ class Observer:
         The classes of `public_classes` that the prior holds possible.
     shares : array, (n_classes,)
         The probability of each.
+    classes : array of int, (n_records,)
+        The class of each record.
     public : mapping of str to (array of int, tuple of str)
         The features that are the same throughout each class: the level of each class, (n_classes,), and the labels.
     """
 
     def __init__(self, problem: DecisionProblem) -> None:
         self._records = problem.records
-        self._classes = public_classes(problem.adjacency, problem.n_records)
-        shares = np.bincount(self._classes, problem.prior).astype(np.float64, copy=False)
+        self.classes = public_classes(problem.adjacency, problem.n_records)
+        shares = np.bincount(self.classes, problem.prior).astype(np.float64, copy=False)
         self._n_classes, self.possible = len(shares), np.flatnonzero(shares)
         self.shares = shares[self.possible]
-        first = np.unique(self._classes, return_index=True)[1]
+        first = np.unique(self.classes, return_index=True)[1]
         groups = {name: self._records.groups(name) for name in self._records.names if len(first) > 1}
         self.public = {
             name: (codes[first[self.possible]], labels)
             for name, (codes, labels) in groups.items()
-            if np.array_equal(codes[first][self._classes], codes)
+            if np.array_equal(codes[first][self.classes], codes)
         }
+
+    def joint(self, given: Sequence[FloatArray], feature: str) -> tuple[tuple[str, ...], FloatArray]:
+        """The levels of a hidden feature, and how often each comes with each action, (n_classes, n_levels, n_actions).
+
+        `given` has prior(x) p(a|x), (n_records,), for each action.
+        """
+        if feature in self.public:
+            raise ValueError(f"feature {feature!r} is public: an observer knows it before the treatment.")
+        codes, levels = self._records.groups(feature)
+        cells, shape = self.classes * len(levels) + codes, (self._n_classes, len(levels))
+        sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
+        return levels, np.stack(sums, axis=2)[self.possible].astype(np.float64, copy=False)
 
     def learns(
         self, given: Sequence[FloatArray], feature: str, rarest: float = 0.0
     ) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """The levels of a hidden feature, their shares, (n_classes, n_levels), and those after (..., n_actions) each.
 
-        `given` has prior(x) p(a|x), (n_records,), for each action. NaN after an action that at most the share `rarest`
-        of a class get.
+        `given` as for `joint`. NaN after an action that at most the share `rarest` of a class get.
         """
-        if feature in self.public:
-            raise ValueError(f"feature {feature!r} is public: an observer knows it before the treatment.")
-        codes, levels = self._records.groups(feature)
-        cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
-        sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
-        joint = np.stack(sums, axis=2)[self.possible]
+        levels, joint = self.joint(given, feature)
         before, actions = joint.sum(axis=2), joint.sum(axis=1, keepdims=True)
         patients = before.sum(axis=1)
         frequent = actions > rarest * patients[:, None, None]

@@ -19,7 +19,7 @@ from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed, SameForAlike
+from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
@@ -27,6 +27,7 @@ from policysim.decision.frontier import frontier
 from policysim.decision.harmed import harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
+from policysim.decision.record_risk import risk_of_policies
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, without_effect, wrong_prior
 from policysim.decision.textbook import Textbook, textbook
@@ -72,9 +73,9 @@ class Evidence:
         the optimum; where that cannot be computed, the best of those that were compared.
     tables : mapping of str to DataFrame
         "comparison" (`compare_problem`, with a row "for all: ACTION" for each treatment that everyone gets), "search"
-        (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", and as far as they
-        apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors", "prevalence" (`wrong_prior`) and
-        "losses-by-outcome".
+        (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", "record-risk"
+        (`risk_of_policies`), and as far as they apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors",
+        "prevalence" (`wrong_prior`) and "losses-by-outcome".
     harmed : DataFrame
         Who does worse by the best private draw than by the same treatment for everyone (`harmed_groups`).
     textbook : Textbook or None
@@ -240,6 +241,9 @@ def gather(
         choices = private_choices(comparison, [policy.name for policy in private])
         if labels.hidden_features:
             tables["beliefs"] = hidden_beliefs(problem, by_name[best_private], labels.hidden_features)
+        options = dict.fromkeys([SameForAlike.name, best_private, Greedy.name, BestFixed.name, *named])
+        optional = [by_name[name] for name in options if name in by_name]
+        tables["record-risk"] = risk_of_policies(problem, optional, epsilon)
         patients_published = 10_000 if study is None else study.published_patients
         tables["publishing"] = publishing_table(
             problem, trace(epsilons, epsilon), patients_published, comparison, choices

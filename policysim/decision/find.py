@@ -55,7 +55,7 @@ HUNDRED = 100
 # More public features than these are not named one by one.
 MOST_NAMED = 3
 # The tables that stand behind.
-BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
+BEHIND = ("search", "publishing", "record-risk", "beliefs", "prevalence", "price-list")
 # The ends of a 95 % interval over the versions of the model.
 ENDS = (0.025, 0.975)
 
@@ -142,7 +142,7 @@ class DecisionDetails:
         Of a model made from private cells: what hides each of their patients, and what the noise costs per future
         patient, in units of utility (`PastPatients.loss`); NaN of another model.
     tables : mapping of str to DataFrame
-        What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
+        What stands behind: of `BEHIND`, as far as they apply.
     """
 
     epsilon: float

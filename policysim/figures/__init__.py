@@ -6,6 +6,7 @@ acceptability   whether an option is better, against what one outcome weighs
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
 noised_copies   what a reader of a published list learns
+trade_off   how well any test tells two patients apart
 curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
 layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)
@@ -23,6 +24,7 @@ from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.noised_copies import publishing
 from policysim.figures.over_days import published_over_days, value_over_days, ways_over_days
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
+from policysim.figures.trade_off import trade_off
 from policysim.figures.writing import to_pdf, to_png, to_svg
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "to_pdf",
     "to_png",
     "to_svg",
+    "trade_off",
     "value_over_days",
     "ways_over_days",
 ]

@@ -119,6 +119,7 @@ OF_OUTCOMES = ("expected_", "extra_")
 NUMBERS = {
     *("epsilon", "epsilon_spent", "benefit_kept", "difference", "share", "loss"),
     *("probability", "quantile", "weight", "sensitivity", "contribution", "horizon", "total_epsilon"),
+    *("type_1_error", "type_2_error"),
 }
 # What a row of a comparison is about.
 KEYS = ("policy", "epsilon", "group", "level")

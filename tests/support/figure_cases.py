@@ -23,6 +23,7 @@ CASES = [
     (figures.ways_over_days, "ways"),
     (figures.published_over_days, "given_daily"),
     (figures.publishing, "published"),
+    (figures.trade_off, "errors"),
 ]
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
 

@@ -86,7 +86,7 @@ def _formatted(value: float, count: int) -> Iterator[str]:
         return
     size = abs(value)
     made = [numbers.plain(size), numbers.decimal(size), numbers.rounded_weight(size)]
-    made += [numbers.rounded_up(size, digits) for digits in (2, 3)]
+    made += [numbers.rounded_up(size, digits) for digits in (2, 3)] + [numbers.rounded_up(100 * size)]
     for number in {size, 100 * size, count * size}:
         made += [numbers.rounded(number), numbers.about(number)]
         made += [each(number, places) for places in range(3) for each in (numbers.to_places, numbers.lost)]

@@ -92,6 +92,11 @@ def choices(problem):
 
 
 @pytest.fixture(scope="session")
+def errors(problem):
+    return ps.trade_off(ps.make_policy("randomized-response", epsilon=1.0).fit(problem))
+
+
+@pytest.fixture(scope="session")
 def prices(problem):
     return price_list(problem, 1.0)
 

@@ -244,6 +244,17 @@ def test_bars_of_prices_are_the_losses_dearest_first_and_what_is_cheap_is_told(p
         figures.price_bars(prices.assign(loss=np.nan))
 
 
+def test_errors_are_those_of_the_table_beside_a_coin_and_the_dot_is_the_rate_of_guesses(errors, problem):
+    (axes,) = figures.trade_off(errors).axes
+    coin, curve, dot = (line.get_xydata() for line in axes.get_lines())
+    assert coin.sum(axis=1).tolist() == [1, 1]
+    assert curve.tolist() == errors.to_numpy().tolist()
+    table = ps.make_policy("randomized-response", epsilon=1.0).probabilities(problem)
+    rate = ps.guess_rate(table, problem.adjacency).rate
+    assert dot.tolist() == [pytest.approx([1 - rate] * 2)]
+    assert any(f"{100 * rate:.1f} times of 100" in text.get_text() for text in axes.texts)
+
+
 def test_every_quantile_of_the_losses_is_on_the_line_at_its_value(losses):
     for size in figures.SIZES:
         (axes,) = figures.patient_losses(losses, size=size).axes
