@@ -212,10 +212,7 @@ class ReportNoisyMax(NoisyScores):
     def _check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for too many actions."""
         if problem.n_actions > MOST_ACTIONS:
-            raise NotApplicableError(
-                f"report-noisy-max takes at most {MOST_ACTIONS} actions, got {problem.n_actions}; permute-and-flip and "
-                "exponential take more."
-            )
+            raise NotApplicableError(f"{self.name} takes at most {MOST_ACTIONS} actions, got {problem.n_actions}.")
 
     def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         """log p(a|x) of a block of rows, (m, n_actions): see `log_win_probabilities`."""

@@ -148,10 +148,8 @@ MANY_ACTIONS = 32
 _AT_A_TIME = 1 << 20
 
 
-def largest_range(
-    table: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None
-) -> tuple[float, Witness]:
-    """Gamma of a table of scores, (n_records, n_actions), and what attains it.
+def largest_range(table: FloatArray, adjacency: Adjacency, mask: BoolArray | None = None) -> tuple[float, Witness]:
+    """Gamma of a table of scores, (n_records, n_actions), and what attains it; of what a mask allows.
 
     It takes n k^2 / 2 steps for each partition by pairs of actions, and k steps for each pair of neighbours.
     """
@@ -160,10 +158,10 @@ def largest_range(
     of_columns = len(partitions) * n_records * n_actions * (n_actions - 1) // 2
     of_pairs = n_actions * sum(partition.n_pairs for partition in partitions)
     if n_actions > MANY_ACTIONS and of_pairs < of_columns:
-        found = [_range_of_pairs(table, partition, admissible) for partition in partitions]
+        found = [_range_of_pairs(table, partition, mask) for partition in partitions]
         return max(found, key=lambda pair: pair[0])
     pairs = list(combinations(range(n_actions), 2))
-    return largest_of_choices(table, pairs, adjacency, admissible) if pairs else (0.0, Witness(0, 0, (0,)))
+    return largest_of_choices(table, pairs, adjacency, mask) if pairs else (0.0, Witness(0, 0, (0,)))
 
 
 def _range_of_pairs(table: FloatArray, partition: Partition, admissible: BoolArray | None) -> tuple[float, Witness]:

@@ -33,7 +33,7 @@ ROWS = (".csv", ".parquet")
 # In place of a column of ids: each row is a person.
 NONE = "none"
 # 0,5 and 0,05 and 1,05, which are one number where a comma stands for the point.
-_DECIMAL_COMMA = re.compile(r"(0(?=,)|[0-9]+(?=,0[0-9])),([0-9]+)")
+_DECIMAL_COMMA = re.compile(r"0,[0-9]+|[0-9]+,0[0-9]+")
 _WHOLE = re.compile(r"([0-9]{1,19}|[0-9]{1,3}(?:_[0-9]{3}){1,6})(?:[eE]\+?([0-9]{1,2}))?")
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -185,12 +185,9 @@ def epsilons(text: str) -> list[float]:
     ([0.1, 1.0, inf], [1.0, 5.0], [0.0, 5.0])
     """
     parts = [part.strip() for part in text.split(",")]
-    if found := _DECIMAL_COMMA.fullmatch(text.strip()):
-        whole_part, digits = found.groups()
-        raise ArgumentTypeError(
-            f"must be numbers separated by commas, got {text!r}: type {whole_part}.{digits} for one number, or "
-            f"{float(whole_part)},{digits.lstrip('0') or 0} for two"
-        )
+    if _DECIMAL_COMMA.fullmatch(text.strip()):
+        one, two = (text.strip().replace(",", point) for point in (".", ".0,"))
+        raise ArgumentTypeError(f"must have decimal points, got {text!r}: type {one} for one number, or {two} for two")
     wrong = [part for part in parts if not _float(part) >= 0]
     if wrong:
         raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {wrong[0] or text!r}")

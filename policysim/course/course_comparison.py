@@ -328,10 +328,8 @@ def margin(
         # A hidden mask tells states apart, whatever the policy is.
         hidden = process.admissible is not None and process.classes is None
         if not (is_built_in(template) or hidden or within_claim(spent, claimed)):
-            raise ClaimError(
-                f"{template.name} at ε = {epsilon:g} claims a privacy loss of at most {claimed:g} of one decision, and "
-                f"its exact loss is {spent:.6g}"
-            )
+            named = f"{template.name} at ε = {epsilon:g}"
+            raise ClaimError(f"{named} claims a loss of at most {claimed:g} a day, and its exact loss is {spent:.6g}")
         parts = [float(row[column]) - limit for column, limit in given.items()]
         # What has no number, such as a share where there is nothing to gain, meets no demand.
         return (

@@ -279,10 +279,9 @@ def require_distributions(stacked: Matrix, last: FloatArray, mask: BoolArray | N
     wrong = off & ~(np.abs(sums - 1) <= ROUNDED_SUM)
     beside = " and ends[{state}, {action}]" if last.any() else ""
     _refuse(sums, wrong, "transitions[{state}, {action}]" + beside + " must sum to 1, got {entry:.10g}.")
-    if off.any():
-        divisor = np.where(off, sums, 1.0)
-        stacked.data /= np.repeat(divisor.T.ravel(), np.diff(stacked.indptr))
-        last /= divisor
+    divisor = np.where(off, sums, 1.0)
+    stacked.data /= np.repeat(divisor.T.ravel(), np.diff(stacked.indptr))
+    last /= divisor
 
 
 def expected_rewards(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -42,15 +42,21 @@ from policysim.study.sweep import (
 )
 from policysim.words import ACHIEVABLE, FOR_ALL, UNBEATABLE
 
+# What `compare_problem` takes.
+Asked: TypeAlias = Sequence[str | Policy | FittedPolicy] | None
+Epsilons: TypeAlias = Sequence[float] | float | None
+Advance: TypeAlias = Callable[[], object] | Progress
+Rows: TypeAlias = ExampleRows | None
+
 
 def compare_problem(
     problem: DecisionProblem,
     *,
-    policies: Sequence[str | Policy | FittedPolicy] | None = None,
-    epsilons: Sequence[float] | float | None = None,
+    policies: Asked = None,
+    epsilons: Epsilons = None,
     by: Sequence[str] = (),
-    advance: Callable[[], object] | Progress = SILENT,
-    examples: ExampleRows | None = None,
+    advance: Advance = SILENT,
+    examples: Rows = None,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group.
 
@@ -87,7 +93,7 @@ def compare_problem(
     ClaimError, NoTableError, InadmissibleError
         If no policy is what it says of itself. One of several is left out with a warning.
     """
-    table, broken = compared(problem, policies=policies, epsilons=epsilons, by=by, advance=advance, examples=examples)
+    table, broken = compared(problem, policies, epsilons, by=by, advance=advance, examples=examples)
     for fault in broken.values():
         warnings.warn(f"left out: {fault}", stacklevel=3)
     return table
@@ -95,12 +101,12 @@ def compare_problem(
 
 def compared(
     problem: DecisionProblem,
+    policies: Asked,
+    epsilons: Epsilons,
     *,
-    policies: Sequence[str | Policy | FittedPolicy] | None,
-    epsilons: Sequence[float] | float | None,
     by: Sequence[str],
-    advance: Callable[[], object] | Progress,
-    examples: ExampleRows | None,
+    advance: Advance,
+    examples: Rows,
 ) -> tuple[pd.DataFrame, dict[Policy, Exception]]:
     """`compare_problem`, and what is wrong with the policies that are left out: they are not what they say."""
     progress = Progress.of(advance)

@@ -217,14 +217,8 @@ def gather(
     patients = example_patients(problem, labels.illness)
     rows = ExampleRows(np.array([patient.record for patient in patients]))
     for_all = [BestFixed(action=action) for action in range(problem.n_actions)]
-    comparison, broken = compared(
-        problem,
-        policies=[*asked, *for_all],
-        epsilons=epsilons,
-        by=() if study is None else study.by,
-        advance=progress,
-        examples=rows,
-    )
+    by = () if study is None else study.by
+    comparison, broken = compared(problem, [*asked, *for_all], epsilons, by=by, advance=progress, examples=rows)
     if broken and broken.keys() >= set(policies):
         raise next(iter(broken.values()))
     tables = {"comparison": comparison}
@@ -260,7 +254,7 @@ def gather(
         if prices:
             tables["price-list"] = price_list(problem, epsilon, progress)
         same = by_name[SameForAlike.name]
-        harm = harmed_groups(problem, by_name[best_private], same, () if study is None else study.by)
+        harm = harmed_groups(problem, by_name[best_private], same, by)
         value = float(everyone.loc[everyone["policy"] == same.name, "value"].iloc[0])
         why = textbook(problem, value, comparison) if Exponential.name in by_name else None
     tables["floors"] = floors_table(problem, made, labels.hidden_features)

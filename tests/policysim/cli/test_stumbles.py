@@ -30,13 +30,13 @@ def run(capsys):
         (["compare", "STUDY", "--epsilon", "1,,2"], "--epsilon must be numbers >= 0 separated by commas, got '1,,2'"),
         (
             ["compare", "STUDY", "--epsilon", "0,5"],
-            "--epsilon must be numbers separated by commas, got '0,5': type 0.5 for one number, or 0.0,5 for two",
+            "--epsilon must have decimal points, got '0,5': type 0.5 for one number, or 0.0,5 for two",
         ),
         (
             ["audit", "STUDY", "--epsilon", "1,05"],
-            "--epsilon must be numbers separated by commas, got '1,05': type 1.05",
+            "--epsilon must have decimal points, got '1,05': type 1.05 ",
         ),
-        (["compare", "STUDY", "--horizon", "2", "--total-epsilon", "0,5"], "--total-epsilon must be numbers separated"),
+        (["compare", "STUDY", "--horizon", "2", "--total-epsilon", "0,5"], "--total-epsilon must have decimal points"),
         (["compare", "STUDY", "--epsilon", "1e400"], "--epsilon must be numbers >= 0 separated by commas, got '1e400'"),
         (["simulate", "STUDY", "--epsilon", "1e400"], "--epsilon must be one number >= 0, got '1e400'"),
         (["compare", "STUDY", "--policy", "uniform,,greedy"], "--policy must be names separated by commas, got"),
