@@ -20,6 +20,7 @@ PARTS = {
     "Logs in many files": "logs.py",
     "The optimum and the audit, beside libqif": "optimum.py",
     "What grows with what": "scaling.py",
+    "Many actions": "many_actions.py",
 }
 
 

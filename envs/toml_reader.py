@@ -301,12 +301,20 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig")
 
 
+def _float(text: str) -> float:
+    """A float as TOML has it; ValueError for digits that only infinity is near."""
+    value = float(text)
+    if math.isinf(value) and "inf" not in text:
+        raise ValueError(f"{text} is too large for a number; inf is infinity")
+    return value
+
+
 @contextmanager
 def open_toml(path: Path) -> Iterator[TomlTable]:
     """Read a TOML file; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = text_of(path)
-        values = tomllib.loads(text)
+        values = tomllib.loads(text, parse_float=_float)
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

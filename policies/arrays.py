@@ -33,6 +33,8 @@ TOO_LARGE = "got a whole number beyond 1.8e308"
 
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9
+# What is off by no more than this, as float32 is, is divided by its sum.
+ROUNDED_SUM = 1e-6
 
 
 def blocks(n_rows: int) -> list[slice]:
@@ -91,29 +93,39 @@ def finite_table(values: ArrayLike, name: str) -> FloatArray:
 
 
 def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
-    """A read-only copy of (size,) probabilities that sum to 1; ValueError names the first bad entry."""
+    """A read-only copy of (size,) probabilities that sum to 1 within `ROUNDED_SUM`; ValueError for what is wrong."""
     vector: FloatArray = np.array(as_floats(values, name))
     if vector.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {vector.shape}.")
     bad = np.flatnonzero(~(vector >= 0) | ~np.isfinite(vector))
     if bad.size:
         raise ValueError(f"{name} must be finite and >= 0, got {name}[{bad[0]}]={float(vector[bad[0]])!r}.")
-    if abs(vector.sum() - 1) > SUM_TOLERANCE:
-        raise ValueError(f"{name} must sum to 1, got a sum of {float(vector.sum())!r}.")
-    return read_only(vector)
+    with np.errstate(over="ignore"):
+        total = float(vector.sum())
+    if not abs(total - 1) <= ROUNDED_SUM:
+        raise ValueError(f"{name} must sum to 1, got a sum of {total!r}.")
+    return read_only(_normalised(vector[None])[0])
 
 
 def probability_table(values: ArrayLike, name: str) -> FloatArray:
-    """A copy of (n_records, k) probabilities whose rows sum to 1; ValueError names the first bad row."""
+    """A copy of (n_records, k) probabilities whose rows sum to 1 within `ROUNDED_SUM`; ValueError for a bad row."""
     table = finite_table(values, name)
     if table.min() < 0:
         row, column = np.argwhere(table < 0)[0]
         raise ValueError(f"{name} must be >= 0, got {name}[{row}, {column}]={float(table[row, column])!r}.")
-    sums = table.sum(axis=1)
-    bad = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+    with np.errstate(over="ignore"):
+        sums = table.sum(axis=1)
+    bad = np.flatnonzero(~(np.abs(sums - 1) <= ROUNDED_SUM))
     if bad.size:
         raise ValueError(f"{name} must sum to 1 in each row, row {int(bad[0])} sums to {float(sums[bad[0]])!r}.")
-    return table
+    return read_only(_normalised(table))
+
+
+def _normalised(table: FloatArray) -> FloatArray:
+    """The same with each row, whose sum is off by more than `SUM_TOLERANCE`, divided by its sum; others bit by bit."""
+    sums = table.sum(axis=1, keepdims=True)
+    off = np.abs(sums - 1) > SUM_TOLERANCE
+    return np.asfortranarray(table / np.where(off, sums, 1.0)) if off.any() else table
 
 
 def logs_of(numbers: FloatArray) -> FloatArray:

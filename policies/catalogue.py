@@ -194,6 +194,11 @@ def _in_one_line(error: BaseException) -> str:
 CATALOGUE = Catalogue(_CLASSES)
 
 
+def is_built_in(policy: Policy) -> bool:
+    """Whether a policy is of one of the built-in classes; of no other is it believed what it says of itself."""
+    return type(policy) in _CLASSES
+
+
 def make_policy(name: str, *, epsilon: float = float("inf"), **options: Any) -> Policy:
     """Make a policy by name.
 

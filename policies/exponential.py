@@ -20,12 +20,13 @@ from policies.boxes import (
     published_boxes,
     regrets_of,
 )
-from policies.optimal.ceilings import best_ceilings, members_of
+from policies.optimal.ceilings import best_ceilings, members_of, require_few
 from policies.optimal.classes import agreed_actions, by_order, hiding_partitions, solve_classes
 from policies.policy import Policy, drop_unreachable, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem, once_per_problem
 from policies.reference import BestFixed, Greedy
+from policies.sensitivity import noise_scale
 
 Calibration = Literal["sensitivity", "range", "fitted"]
 
@@ -101,7 +102,7 @@ class Exponential(Policy):
         if self.calibration == "fitted":
             raise ValueError("a fitted exponential mechanism has no scale: see policies.boxes.")
         found = problem.sensitivity
-        return (2 * found.value if self.calibration == "sensitivity" else found.range) / self.epsilon
+        return noise_scale(2 * found.value if self.calibration == "sensitivity" else found.range, self.epsilon)
 
     def among(self, actions: IntArray, n_actions: int) -> Exponential:
         """Of its base measure and floors only those of these actions count; the floors still have the same sum."""
@@ -122,6 +123,11 @@ class Exponential(Policy):
         length = len(getattr(self, parameter))
         if length != n_actions:
             raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {length}.")
+
+    def _check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError, if it is fitted, for more actions than the optimum takes."""
+        if self.calibration == "fitted":
+            require_few(problem.n_actions, self.name)
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         return self._tables(problem)[0]
@@ -145,6 +151,7 @@ class Exponential(Policy):
 
     def _fitted_logs(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), class by class; nobody is worse off than with the best single action for the class."""
+        self._check(problem)
         if np.isinf(self.epsilon):
             return Greedy().log_probabilities(problem)
         partitions = hiding_partitions(problem.adjacency, problem.n_records)

@@ -5,20 +5,28 @@ Their probabilities are exact, by integration over the noise.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import roots_legendre
 
 from policies.arrays import FloatArray, blocks
-from policies.policy import Policy, drop_unreachable, one_hot_logs
-from policies.problem import DecisionProblem
+from policies.policy import NotApplicableError, Policy, drop_unreachable, one_hot_logs
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem, once_per_problem
+from policies.sensitivity import noise_scale
 
-Calibration = Literal["range", "sensitivity"]
+Calibration = Literal["range", "sensitivity", "exact"]
 
+# The most actions for which the probabilities of report-noisy-max are computed: the work grows with their third power.
+MOST_ACTIONS = 64
+# Terms of its sums that are held at a time: so many for each record, squared actions.
+_TERMS = 1 << 18
 # No scaled gap is larger, so that sums and products of gaps stay finite.
 LARGEST_GAP = 1e290
 
@@ -36,8 +44,10 @@ class NoisyScores(Policy):
     ----------
     epsilon : float
         The privacy parameter, >= 0; 0 gives the uniform choice, inf the best action.
-    calibration : {"range", "sensitivity"}, optional
-        s = Gamma / epsilon, or s = 2 Delta / epsilon as published (never smaller).
+    calibration : {"range", "sensitivity", "exact"}, optional
+        s = Gamma / epsilon; or s = 2 Delta / epsilon as published (never smaller); or the least s found whose table
+        has an exact loss of at most epsilon (never larger than the first, see `exact_scale`): then all of epsilon is
+        spent.
 
     Raises
     ------
@@ -58,12 +68,19 @@ class NoisyScores(Policy):
         """The scale s that spends epsilon, in units of utility; inf at epsilon = 0."""
         if self.epsilon == 0:
             return np.inf
+        if self.calibration == "exact":
+            return exact_scale(problem, self)
         found = problem.sensitivity
-        return (found.range if self.calibration == "range" else 2 * found.value) / self.epsilon
+        return noise_scale(found.range if self.calibration == "range" else 2 * found.value, self.epsilon)
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), exact: computed by integrating over the noise."""
-        k, scale = problem.n_actions, self.scale(problem)
+        self._check(problem)
+        return self.logs_at(problem, self.scale(problem))
+
+    def logs_at(self, problem: DecisionProblem, scale: float) -> FloatArray:
+        """log p(a|x), (n_records, n_actions), at a scale >= 0, whatever epsilon is."""
+        k = problem.n_actions
         if scale == np.inf:
             return np.full((problem.n_records, k), -np.log(k), order="F")
         if scale == 0:
@@ -77,6 +94,41 @@ class NoisyScores(Policy):
     @abstractmethod
     def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         """log p(a|x) of a block of rows, (m, n_actions), for a finite scale > 0."""
+
+
+# A loss that was computed is below the true one by less than this share of it and that much.
+_RELATIVE, _ABSOLUTE = 1e-12, 1e-14
+# To how much the logarithm of the scale is found.
+_TOLERANCE = 1e-10
+
+
+@once_per_problem
+def exact_scale(problem: DecisionProblem, policy: NoisyScores) -> float:
+    """The least scale found at which the exact loss of a policy's table on a problem is at most epsilon > 0.
+
+    The search begins at Gamma / epsilon, where the loss is within epsilon by the theorem, and ends where it exceeds
+    epsilon first. Whatever the loss does between, that of the scale that is returned was computed from its table. It is
+    0 where neighbours have the same best action: then there is nothing to hide.
+    """
+    widest, most = noise_scale(problem.sensitivity.range, policy.epsilon), policy.epsilon * (1 - _RELATIVE) - _ABSOLUTE
+    losses: dict[float, float] = {}
+
+    def excess(shrunk: float) -> float:
+        logs = policy.logs_at(problem, widest * math.exp(-shrunk))
+        losses[shrunk] = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+        return min(losses[shrunk] - most, policy.epsilon)
+
+    if widest in (0.0, math.inf):
+        return widest
+    if excess(math.inf) <= 0:
+        return 0.0
+    if excess(0.0) > 0:
+        return widest
+    low, high = 0.0, math.log(2)
+    while excess(high) <= 0:
+        low, high = high, 2 * high
+    excess(brentq(excess, low, high, xtol=_TOLERANCE) - 2 * _TOLERANCE)
+    return widest * math.exp(-max(shrunk for shrunk, loss in losses.items() if loss <= most))
 
 
 def scaled_scores(utilities: FloatArray, scale: float) -> FloatArray:
@@ -99,7 +151,7 @@ class PermuteAndFlip(NoisyScores):
 
     name = "permute-and-flip"
     uses_prior = False
-    row_wise = True  # reads the row and Gamma (or Delta)
+    row_wise = True  # reads the row and Gamma (or Delta, or the largest loss)
 
     def _loss_bound(self, problem: DecisionProblem) -> float:
         """s log k: it does no worse than the exponential mechanism with the same scale."""
@@ -141,7 +193,7 @@ def win_integrals(p: FloatArray) -> FloatArray:
 @cache
 def _quadrature(n_nodes: int) -> list[tuple[float, float]]:
     """The nodes and weights of Gauss and Legendre on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    nodes, weights = roots_legendre(n_nodes)
     return list(zip((nodes + 1) / 2, weights / 2, strict=True))
 
 
@@ -155,14 +207,21 @@ class ReportNoisyMax(NoisyScores):
 
     name = "report-noisy-max"
     uses_prior = False
-    row_wise = True  # reads the row and Gamma (or Delta)
+    row_wise = True  # reads the row and Gamma (or Delta, or the largest loss)
+
+    def _check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError for too many actions."""
+        if problem.n_actions > MOST_ACTIONS:
+            raise NotApplicableError(f"{self.name} takes at most {MOST_ACTIONS} actions, got {problem.n_actions}.")
 
     def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         """log p(a|x) of a block of rows, (m, n_actions): see `log_win_probabilities`."""
         order = np.argsort(-utilities, axis=1, kind="stable")
-        ranked = np.take_along_axis(utilities, order, axis=1).T.copy()
-        logs = np.empty(utilities.shape)
-        np.put_along_axis(logs, order, log_win_probabilities(ranked, scale).T, axis=1)
+        ranked, logs = np.take_along_axis(utilities, order, axis=1).T, np.empty(utilities.shape)
+        step = max(1, _TERMS // utilities.shape[1] ** 2)
+        for rows in (slice(start, start + step) for start in range(0, len(utilities), step)):
+            found = log_win_probabilities(ranked[:, rows].copy(), scale)
+            np.put_along_axis(logs[rows], order[rows], found.T, axis=1)
         return logs
 
 
@@ -212,11 +271,19 @@ def _add_piece(total: FloatArray, z: FloatArray, gap: FloatArray, i: int, factor
     coefficients are >= 0 and sum to 1: the law of a number of successes. Nothing cancels in the sum.
     """
     chances = np.exp(z[i:] - z[i]) / 2
-    upper, lower = _moments(gap, i, len(chances))
-    total[:i] += factor * np.exp(z[i - 1] - z[:i]) * _mixture(_successes(chances), upper)
-    for r in range(len(chances)):
-        others = np.delete(chances, r, axis=0)
-        total[i + r] += factor / 2 * _mixture(_successes(others), lower)
+    n = len(chances)
+    upper, lower = map(np.array, _moments(gap, i, n))
+    # laws[r, l]: the probability that l of the first r trials succeed.
+    laws = np.zeros((n + 1, n + 1, len(gap)))
+    laws[0, 0] = 1.0
+    for r, chance in enumerate(chances):
+        laws[r + 1] = laws[r] * (1 - chance)
+        laws[r + 1, 1:] += laws[r, :-1] * chance
+    total[:i] += factor * np.exp(z[i - 1] - z[:i]) * (laws[n] * upper).sum(axis=0)
+    # Without r: l successes before it, and after it what is expected of `lower` at l and those that follow.
+    for r in reversed(range(n)):
+        total[i + r] += factor / 2 * (laws[r, : r + 1] * lower[: r + 1]).sum(axis=0)
+        lower = lower[:-1] * (1 - chances[r]) + lower[1:] * chances[r]
 
 
 def _moments(gap: FloatArray, i: int, n: int) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -237,21 +304,3 @@ def _moments(gap: FloatArray, i: int, n: int) -> tuple[list[FloatArray], list[Fl
         previous, row = row, [-np.expm1(-j * gap) / j]
         row += [(powers[m] - m * ratio * previous[m - 1]) / j for m in range(1, n + 1)]
     return row, previous[:n]
-
-
-def _successes(chances: FloatArray) -> list[FloatArray]:
-    """P(number of successes = l) for l = 0..n, of n independent trials, `chances` (n, m)."""
-    law = [np.ones_like(chances[0])] if len(chances) else [np.ones(1)]
-    for chance in chances:
-        stay = [part * (1 - chance) for part in law]
-        move = [part * chance for part in law]
-        law = [stay[0], *(a + b for a, b in zip(stay[1:], move[:-1], strict=True)), move[-1]]
-    return law
-
-
-def _mixture(law: Sequence[FloatArray], values: Sequence[FloatArray]) -> FloatArray:
-    """sum over l of law[l] values[l]."""
-    total = law[0] * values[0]
-    for part, value in zip(law[1:], values[1:], strict=True):
-        total += part * value
-    return total

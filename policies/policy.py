@@ -35,6 +35,10 @@ class ClaimError(Exception):
     """A policy reveals more than it claims; str() says which, and how much."""
 
 
+class NoTableError(ValueError):
+    """A policy that gives no table of probabilities; str() says which, and why."""
+
+
 class InadmissibleError(ValueError):
     """A policy that gives a record an action that it does not allow; str() names them."""
 

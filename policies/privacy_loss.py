@@ -49,7 +49,8 @@ def privacy_loss(probabilities: ArrayLike, adjacency: Adjacency) -> PrivacyLoss:
     Parameters
     ----------
     probabilities : array, (n_records, n_actions)
-        p(a|x); rows sum to 1 within 1e-9. An action that no member of a clique ever gets reveals nothing there.
+        p(a|x); rows sum to 1 within 1e-6, and are divided by their sum. An action that no member of a clique ever gets
+        reveals nothing there.
     adjacency : Adjacency
         Which records are neighbours.
 
@@ -137,7 +138,7 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     Parameters
     ----------
     probabilities : array, (n_records, n_actions)
-        p(a|x); rows sum to 1 within 1e-9.
+        p(a|x); rows sum to 1 within 1e-6, and are divided by their sum.
     adjacency : Adjacency
         Which records are neighbours.
 

@@ -77,6 +77,20 @@ def _in_order(table: Any, like: Any, name: str) -> Any:
     return table.to_numpy()
 
 
+# Between these utilities must differ, if they do: products and quotients of differences are still normal floats.
+LEAST_SPREAD, MOST_SPREAD = 1e-290, 1e290
+
+
+def _with_range(utilities: FloatArray) -> FloatArray:
+    """The same utilities; ValueError where they differ by too little or too much to be computed with."""
+    spread = float(utilities.max() - utilities.min())
+    if spread and not LEAST_SPREAD <= spread <= MOST_SPREAD:
+        raise ValueError(
+            f"utilities must differ by {LEAST_SPREAD:g} to {MOST_SPREAD:g}, got {spread:.3g}; give another unit."
+        )
+    return utilities
+
+
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
 # So many actions are named in a line.
@@ -94,7 +108,8 @@ class DecisionProblem(Frozen):
         index the records, and named levels of the index are features to group by. What is given beside it as a
         DataFrame or Series is put in the same order.
     prior : array, (n_records,)
-        The probability of each record; sums to 1. Records of probability 0 stay in the domain that is protected.
+        The probability of each record; sums to 1 within 1e-6, as float32 does, and is divided by its sum. Records of
+        probability 0 stay in the domain that is protected.
     adjacency : Adjacency
         Which two records must be hard to tell apart.
     actions : sequence of str, optional
@@ -122,8 +137,9 @@ class DecisionProblem(Frozen):
     Raises
     ------
     ValueError
-        For arrays that are not finite, do not fit together, a prior that is not a distribution, a lead that is no
-        outcome, or neighbours that do not allow the same actions.
+        For arrays that are not finite, do not fit together, a prior that is not a distribution, utilities that differ
+        by less than 1e-290 or more than 1e290, a lead that is no outcome, or neighbours that do not allow the same
+        actions.
     """
 
     utilities: FloatArray
@@ -159,7 +175,7 @@ class DecisionProblem(Frozen):
             prior, admissible = _in_order(prior, utilities, "prior"), _in_order(admissible, utilities, "admissible")
             outcomes = {name: _in_order(table, utilities, name) for name, table in (outcomes or {}).items()}
         mask = admissible_mask(admissible, np.shape(utilities))
-        table = filled_table(utilities, mask, "utilities")
+        table = _with_range(filled_table(utilities, mask, "utilities"))
         n_records, n_actions = table.shape
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
@@ -205,7 +221,7 @@ class DecisionProblem(Frozen):
 
     def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
         """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
-        table = filled_table(utilities, self.admissible, "utilities")
+        table = _with_range(filled_table(utilities, self.admissible, "utilities"))
         if table.shape != self.utilities.shape:
             raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
         return self._with(utilities=table)

@@ -118,7 +118,7 @@ class OwnTable(Policy):
     Parameters
     ----------
     table : array, (n_records, n_actions)
-        p(a|x), in the order of the records; rows sum to 1 within 1e-9.
+        p(a|x), in the order of the records; rows sum to 1 within 1e-6.
     """
 
     table: FloatArray = field(default_factory=lambda: np.empty((0, 0)))

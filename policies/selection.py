@@ -16,7 +16,7 @@ from policies.adjacency import AnyRecord
 from policies.arrays import TOO_LARGE, FloatArray, Frozen, IntArray, non_negative, positive, read_only
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
-from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, scaled_scores, win_integrals
+from policies.noisy_max import MOST_ACTIONS, PermuteAndFlip, ReportNoisyMax, scaled_scores, win_integrals
 from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 
 # "exponential" for scores that are declared to be monotone.
@@ -24,8 +24,8 @@ EXPONENTIAL_MONOTONE = "exponential-monotone"
 # Candidates that a notebook shows, and among how many a mechanism's probabilities are there at once.
 MOST_SHOWN = 10
 SOON_COMPUTED = {ReportNoisyMax.name: 16, PermuteAndFlip.name: 200}
-# The most candidates whose probabilities are computed: the work grows with the fourth and the third power.
-MOST_CANDIDATES = {ReportNoisyMax.name: 64, PermuteAndFlip.name: 2000}
+# The most candidates whose probabilities are computed: the work grows with the third power.
+MOST_CANDIDATES = {ReportNoisyMax.name: MOST_ACTIONS, PermuteAndFlip.name: 2000}
 
 
 def select(

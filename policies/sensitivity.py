@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,9 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.adjacency import Adjacency, Difference, largest_difference, require_adjacency
+from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
 from policies.arrays import BoolArray, FloatArray, finite_table
 from policies.html_table import html_table
+
+LEAST_SCALE = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,15 @@ class Sensitivity:
         return html_table("sensitivity of utilities between neighbours", rows, header)
 
 
+def noise_scale(spread: float, epsilon: float) -> float:
+    """Spread / epsilon, in units of utility, for epsilon > 0; 0 only for a spread of 0 or an infinite epsilon.
+
+    A quotient below the normal floats, which has lost digits or is 0, would hide less than epsilon says: it is rounded
+    up.
+    """
+    return max(spread / epsilon, LEAST_SCALE) if spread > 0 and epsilon < math.inf else 0.0
+
+
 class Solved(Protocol):
     """What knows its own sensitivity: a `policies.problem.DecisionProblem`."""
 
@@ -83,7 +96,7 @@ class Solved(Protocol):
 def sensitivity(
     utilities: ArrayLike | Solved, adjacency: Adjacency | None = None, admissible: BoolArray | None = None
 ) -> Sensitivity:
-    """Exact sensitivity of a utility table, in O(n k^2) and without a loop over pairs of records.
+    """Exact sensitivity of a utility table: all pairs of actions, or of neighbours where these are fewer.
 
     Parameters
     ----------
@@ -125,14 +138,50 @@ def sensitivity(
         # Neighbours allow the same: what is 0 for all of them makes no difference.
         table = np.where(admissible, table, 0.0)
     value, witness = largest_of_choices(table, [(a,) for a in actions], adjacency)
-    spread, range_witness = largest_of_choices(table, list(combinations(actions, 2)), adjacency, admissible)
+    spread, range_witness = largest_range(table, adjacency, admissible)
     return Sensitivity(value, spread, witness, range_witness)
 
 
-def score_range(scores: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None) -> float:
-    """Gamma of a table of scores, (n_records, n_actions): `sensitivity(...).range` without the rest."""
-    pairs = list(combinations(range(scores.shape[1]), 2))
-    return largest_of_choices(scores, pairs, adjacency, admissible)[0] if pairs else 0.0
+# With more actions, pairs of neighbours may take less than pairs of actions, which are columns and quick.
+MANY_ACTIONS = 32
+# Differences that are computed at a time.
+_AT_A_TIME = 1 << 20
+
+
+def largest_range(table: FloatArray, adjacency: Adjacency, mask: BoolArray | None = None) -> tuple[float, Witness]:
+    """Gamma of a table of scores, (n_records, n_actions), and what attains it; of what a mask allows.
+
+    It takes n k^2 / 2 steps for each partition by pairs of actions, and k steps for each pair of neighbours.
+    """
+    n_records, n_actions = table.shape
+    partitions = adjacency.partitions(n_records)
+    of_columns = len(partitions) * n_records * n_actions * (n_actions - 1) // 2
+    of_pairs = n_actions * sum(partition.n_pairs for partition in partitions)
+    if n_actions > MANY_ACTIONS and of_pairs < of_columns:
+        found = [_range_of_pairs(table, partition, mask) for partition in partitions]
+        return max(found, key=lambda pair: pair[0])
+    pairs = list(combinations(range(n_actions), 2))
+    return largest_of_choices(table, pairs, adjacency, mask) if pairs else (0.0, Witness(0, 0, (0,)))
+
+
+def _range_of_pairs(table: FloatArray, partition: Partition, admissible: BoolArray | None) -> tuple[float, Witness]:
+    """max over pairs in a clique of max_a d_a - min_a d_a, with d the difference of their rows."""
+    rows, cliques = np.ascontiguousarray(table), partition.by_clique(np.arange(len(table)))
+    best, attained, step = 0.0, (0, 0), max(1, _AT_A_TIME // (cliques.shape[1] * rows.shape[1]))
+    for start in range(0, len(cliques), step):
+        for first in range(cliques.shape[1] - 1):
+            one, others = cliques[start : start + step, first], cliques[start : start + step, first + 1 :]
+            apart = rows[one][:, None] - rows[others]
+            # Neighbours allow the same actions.
+            allowed = True if admissible is None else admissible[one][:, None]
+            spread = apart.max(-1, where=allowed, initial=-np.inf) - apart.min(-1, where=allowed, initial=np.inf)
+            clique, other = np.unravel_index(int(spread.argmax()), spread.shape)
+            if spread[clique, other] > best:
+                best, attained = float(spread[clique, other]), (int(one[clique]), int(others[clique, other]))
+    record, neighbour = attained
+    apart, allowed = rows[record] - rows[neighbour], True if admissible is None else admissible[record]
+    highest, lowest = np.where(allowed, apart, -np.inf).argmax(), np.where(allowed, apart, np.inf).argmin()
+    return best, Witness(record, neighbour, (int(highest), int(lowest)))
 
 
 def largest_of_choices(

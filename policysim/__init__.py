@@ -284,6 +284,9 @@ def compare(
     ValueError
         For something else than a problem or a process, an unknown policy or group, a policy that cannot be used on the
         problem (`NotApplicableError`), or an epsilon that is not a number >= 0.
+    ClaimError, NoTableError
+        If no policy of one decision is what it says: one that reveals more than it claims, or gives no table of
+        probabilities. One of several is left out with a warning.
     """
     from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
 
@@ -458,6 +461,8 @@ def smallest_epsilon(
         For a demand that is not a finite number, keep > 1, max_loss < 0, or none given.
     TypeError
         For a demand of another name, such as that of an earlier version, with the nearest one that there is.
+    ClaimError, NoTableError
+        For a policy that reveals more than it claims at the epsilon that was found, or gives no table of probabilities.
 
     Notes
     -----
@@ -479,7 +484,7 @@ def smallest_epsilon(
     from policies.problem import DecisionProblem  # noqa: PLC0415
     from policysim.decision.demands import (  # noqa: PLC0415
         Curve,
-        demand_curve,
+        least_epsilon,
         make_demand,
     )
 
@@ -488,7 +493,7 @@ def smallest_epsilon(
         raise TypeError(unknown("demand", name, (*demands, "at_most")))
     if isinstance(problem, DecisionProblem):
         template = make_policy(policy) if isinstance(policy, str) else policy
-        return demand_curve(problem, make_demand(problem, at_most=at_most, **demands), template).first_reaching(0.0)
+        return least_epsilon(problem, make_demand(problem, at_most=at_most, **demands), template)
     if at_most:
         raise ValueError("at_most bounds the outcomes of one decision: a process has no named outcomes.")
     from policysim.course.course_comparison import margin  # noqa: PLC0415

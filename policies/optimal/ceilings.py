@@ -73,8 +73,7 @@ def preferences(columns: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
         For more than 62 actions.
     """
     n_actions = len(columns)
-    if n_actions > MAX_ACTIONS:
-        raise NotApplicableError(f"optimal takes at most {MAX_ACTIONS} actions, got {n_actions}.")
+    require_few(n_actions)
     for action in range(n_actions):
         mask = np.full(columns.shape[1:], 1 << action, dtype=np.intp)
         following = np.full(columns.shape[1:], -np.inf)
@@ -86,6 +85,12 @@ def preferences(columns: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
         np.subtract(columns[action], following, out=following)
         following[np.isinf(following)] = 0.0
         yield mask, following
+
+
+def require_few(n_actions: int, name: str = "optimal") -> None:
+    """NotApplicableError for more than 62 actions, whose sets are no bit masks."""
+    if n_actions > MAX_ACTIONS:
+        raise NotApplicableError(f"{name} takes at most {MAX_ACTIONS} actions, got {n_actions}.")
 
 
 def class_weights(columns: FloatArray, priors: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -23,6 +23,7 @@ from policies.optimal.bounds import (
     checked_shares,
     require_priors,
 )
+from policies.optimal.ceilings import require_few
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.whole_programme import require_fit, solve_full
 from policies.policy import NotApplicableError, Policy
@@ -88,12 +89,14 @@ class Optimal(Policy):
         return programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
 
     def _check(self, problem: DecisionProblem) -> None:
-        """NotApplicableError for one-feature with too many records, or for bounds that cannot be kept.
+        """NotApplicableError for too many actions, one-feature with too many records, or bounds that cannot be kept.
 
         `value_limit` still bounds what is worth how much under one-feature.
         """
         if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
             require_fit(problem)
+        elif not self.bounded and self.priors is None:
+            require_few(problem.n_actions)
         if self.bounded:
             programme = self._programme(problem)
             # Quick where one action for all keeps them.

@@ -58,7 +58,12 @@ def add(commands: Commands) -> None:
         "exact for a scenario, and have 95 % intervals for a log.",
     )
     add_study(parser)
-    parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
+    parser.add_argument(
+        "--epsilon",
+        type=epsilons,
+        metavar="0.1,1,10",
+        help="the values of ε, in place of the study's; write 0.5, as 0,5 is refused",
+    )
     add_policies(parser)
     add_bounds(
         parser, "the bounds of optimal-safe, in place of the study's: the most of an outcome per patient, on average"

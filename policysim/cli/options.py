@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 ROWS = (".csv", ".parquet")
 # In place of a column of ids: each row is a person.
 NONE = "none"
+# 0,5 and 0,05 and 1,05, which are one number where a comma stands for the point.
+_DECIMAL_COMMA = re.compile(r"0,[0-9]+|[0-9]+,0[0-9]+")
 _WHOLE = re.compile(r"([0-9]{1,19}|[0-9]{1,3}(?:_[0-9]{3}){1,6})(?:[eE]\+?([0-9]{1,2}))?")
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -173,14 +175,19 @@ one_epsilon = number("one number >= 0", lambda value: value >= 0)
 
 
 def epsilons(text: str) -> list[float]:
-    """Numbers >= 0 separated by commas, at least one.
+    """Numbers >= 0 separated by commas, at least one; what looks like a decimal comma is refused.
+
+    That is 0 and one whole number (0,5), and a number with a zero before its digits (1,05).
 
     Examples
     --------
-    >>> epsilons("0.1, 1,inf")
-    [0.1, 1.0, inf]
+    >>> epsilons("0.1, 1,inf"), epsilons("1,5"), epsilons("0.0,5")
+    ([0.1, 1.0, inf], [1.0, 5.0], [0.0, 5.0])
     """
     parts = [part.strip() for part in text.split(",")]
+    if _DECIMAL_COMMA.fullmatch(text.strip()):
+        one, two = (text.strip().replace(",", point) for point in (".", ".0,"))
+        raise ArgumentTypeError(f"must have decimal points, got {text!r}: type {one} for one number, or {two} for two")
     wrong = [part for part in parts if not _float(part) >= 0]
     if wrong:
         raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {wrong[0] or text!r}")
@@ -281,11 +288,12 @@ def rows_file(text: str) -> Path:
 
 
 def _float(text: str) -> float:
-    """The number; NaN for anything else."""
+    """The number; NaN for anything else, and for digits that are too large for a float."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return math.nan
+    return math.nan if math.isinf(value) and any(sign.isdigit() for sign in text) else value
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:

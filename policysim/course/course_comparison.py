@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import make_policy
+from policies.catalogue import is_built_in, make_policy
 from policies.fitted import FittedPolicy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
-from policies.policy import Policy, one_hot_logs, two_values
+from policies.policy import ClaimError, Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.budget import SAFE, PrivacyBudget, composed
 from policysim.course.course_evaluation import (
@@ -33,6 +33,7 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process, require_process
 from policysim.course.schedules import best_constants
 from policysim.progress import SILENT, Progress
+from policysim.study.checks import within_claim
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.
@@ -324,6 +325,12 @@ def margin(
 
     def above(epsilon: float) -> float:
         row = compare_process(process, policies=[template], epsilons=[epsilon]).iloc[0]
+        claimed, spent = at(template, epsilon).guarantee, float(row["epsilon_spent"])
+        # A hidden mask tells states apart, whatever the policy is.
+        hidden = process.admissible is not None and process.classes is None
+        if not (is_built_in(template) or hidden or within_claim(spent, claimed)):
+            named = f"{template.name} at ε = {epsilon:g}"
+            raise ClaimError(f"{named} claims a loss of at most {claimed:g} a day, and its exact loss is {spent:.6g}")
         parts = [float(row[column]) - limit for column, limit in given.items()]
         # What has no number, such as a share where there is nothing to gain, meets no demand.
         return (

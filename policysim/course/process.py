@@ -18,7 +18,7 @@ from scipy import sparse
 
 from envs.toml_reader import FINITE
 from envs.treatment_response import is_whole
-from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
+from policies.arrays import ROUNDED_SUM, SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
 from policies.records import Records
 
 
@@ -270,7 +270,10 @@ def checked_ends(ends: ArrayLike, mask: BoolArray | None, shape: tuple[int, int]
 
 
 def require_distributions(stacked: Matrix, last: FloatArray, mask: BoolArray | None) -> None:
-    """ValueError for a state and action whose transitions and ends are no distribution."""
+    """ValueError for a state and action whose transitions and ends are no distribution.
+
+    What is off by rounding alone (`ROUNDED_SUM`) is divided by its sum, in place.
+    """
     bad = np.flatnonzero(~(stacked.data >= 0) | (stacked.data == np.inf))
     if bad.size:
         row = int(np.searchsorted(stacked.indptr, bad[0], side="right")) - 1
@@ -280,11 +283,15 @@ def require_distributions(stacked: Matrix, last: FloatArray, mask: BoolArray | N
             f"got {float(stacked.data[bad[0]])!r}."
         )
     sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T + last
-    wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    off = np.abs(sums - 1) > SUM_TOLERANCE
     if mask is not None:
-        wrong &= mask
+        off &= mask
+    wrong = off & ~(np.abs(sums - 1) <= ROUNDED_SUM)
     beside = " and ends[{state}, {action}]" if last.any() else ""
     _refuse(sums, wrong, "transitions[{state}, {action}]" + beside + " must sum to 1, got {entry:.10g}.")
+    divisor = np.where(off, sums, 1.0)
+    stacked.data /= np.repeat(divisor.T.ravel(), np.diff(stacked.indptr))
+    last /= divisor
 
 
 def expected_rewards(

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from envs.treatment_response import is_whole
 from policies.arrays import (
-    SUM_TOLERANCE,
+    ROUNDED_SUM,
     BoolArray,
     FloatArray,
     Frozen,
@@ -139,7 +139,7 @@ def takes_all(table: EnvTable) -> bool:
     stacked = stack_actions(table.transitions, "transitions", "SAS")
     sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T
     sums = sums if table.ends is None else sums + table.ends
-    return bool((np.abs(sums[listed == 0] - 1) <= SUM_TOLERANCE).all())
+    return bool((np.abs(sums[listed == 0] - 1) <= ROUNDED_SUM).all())
 
 
 def _mask(allowed: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import table_fault, within_claim
+from policysim.study.checks import policy_fault, within_claim
 from policysim.study.declared import ADJACENCIES
 from policysim.study.sweep import checked_epsilons
 
@@ -165,13 +165,12 @@ def exceeds(findings: Sequence[Finding]) -> bool:
 def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | None) -> Finding:
     found = Finding(policy.name, epsilon, policy.guarantee)
     try:
-        logs = policy.tables(problem)[0]
+        logs, probabilities = policy.tables(problem)
     except NotApplicableError as error:
         return replace(found, refusal=str(error))
     except InadmissibleError as error:
         return replace(found, fault=str(error))
-    fault = table_fault(logs, problem)
-    if fault:
+    if fault := policy_fault(policy, problem, logs, probabilities):
         return replace(found, fault=fault)
     return _with_loss(found, logs, problem.adjacency, problem.actions, problem.records.describe)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from policies.arrays import FloatArray, blocks
-from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.catalogue import DEFAULT_POLICIES, is_built_in, make_policy
 from policies.fitted import FittedPolicy
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import achievable_value
@@ -21,7 +22,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import checked_tables, guess_rate_of
+from policysim.study.checks import BROKEN, checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
 from policysim.study.gain import Proof, excess, prove_loss, ratio
 from policysim.study.sweep import (
@@ -41,15 +42,21 @@ from policysim.study.sweep import (
 )
 from policysim.words import ACHIEVABLE, FOR_ALL, UNBEATABLE
 
+# What `compare_problem` takes.
+Asked: TypeAlias = Sequence[str | Policy | FittedPolicy] | None
+Epsilons: TypeAlias = Sequence[float] | float | None
+Advance: TypeAlias = Callable[[], object] | Progress
+Rows: TypeAlias = ExampleRows | None
+
 
 def compare_problem(
     problem: DecisionProblem,
     *,
-    policies: Sequence[str | Policy | FittedPolicy] | None = None,
-    epsilons: Sequence[float] | float | None = None,
+    policies: Asked = None,
+    epsilons: Epsilons = None,
     by: Sequence[str] = (),
-    advance: Callable[[], object] | Progress = SILENT,
-    examples: ExampleRows | None = None,
+    advance: Advance = SILENT,
+    examples: Rows = None,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group.
 
@@ -83,7 +90,25 @@ def compare_problem(
     ValueError
         For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
         epsilon that is not a number >= 0.
+    ClaimError, NoTableError, InadmissibleError
+        If no policy is what it says of itself. One of several is left out with a warning.
     """
+    table, broken = compared(problem, policies, epsilons, by=by, advance=advance, examples=examples)
+    for fault in broken.values():
+        warnings.warn(f"left out: {fault}", stacklevel=3)
+    return table
+
+
+def compared(
+    problem: DecisionProblem,
+    policies: Asked,
+    epsilons: Epsilons,
+    *,
+    by: Sequence[str],
+    advance: Advance,
+    examples: Rows,
+) -> tuple[pd.DataFrame, dict[Policy, Exception]]:
+    """`compare_problem`, and what is wrong with the policies that are left out: they are not what they say."""
     progress = Progress.of(advance)
     if policies is None:
         policies, _ = usable_policies([make_policy(name) for name in DEFAULT_POLICIES], problem, named=False)
@@ -93,11 +118,21 @@ def compare_problem(
     for on in {evaluated_on(template, problem) for template in usable}:
         prepare(on)
     evaluator = Evaluator(problem, by, examples)
-    means = evaluate_each((at(each, epsilon) for each in usable for epsilon in values), evaluator.evaluate, progress)
+    found = evaluate_each((at(each, epsilon) for each in usable for epsilon in values), evaluator.attempt, progress)
+    means = {policy: result for policy, result in found.items() if isinstance(result, Evaluated)}
+    # Of each policy the fault at the smallest epsilon that has one.
+    broken = {
+        template: fault
+        for template in usable
+        for epsilon in reversed(values)
+        if isinstance(fault := found[at(template, epsilon)], Exception)
+    }
+    if len(broken) == len(templates):
+        raise next(iter(broken.values()))
     limits = _limits(problem, values, progress) if bounded else []
 
     evaluations: list[Evaluated] = []
-    for template in templates:
+    for template in (each for each in templates if each not in broken):
         # A policy that ignores epsilon is evaluated once, and stands at each.
         evaluations += (
             limits
@@ -105,7 +140,7 @@ def compare_problem(
             else [means[at(template, epsilon)]._replace(epsilon=epsilon) for epsilon in values]
         )
     # The columns are named already.
-    return tabulate(evaluations, {"": attrgetter("columns")})
+    return tabulate(evaluations, {"": attrgetter("columns")}), broken
 
 
 class Evaluator:
@@ -151,6 +186,15 @@ class Evaluator:
             "loss_bound": policy.loss_bound(on),
         }
         return Evaluated(self._name_of(policy), policy.epsilon, self.groups, columns)
+
+    def attempt(self, policy: Policy) -> Evaluated | Exception:
+        """`evaluate`; of a policy that is not built in and not what it says, what is wrong with it."""
+        try:
+            return self.evaluate(policy)
+        except BROKEN as error:
+            if is_built_in(policy):
+                raise
+            return error
 
     def columns(self, means: Means, proof: Proof) -> dict[str, ColumnValue]:
         """The columns of a comparison, by name; what a policy reveals and claims is not known here."""

@@ -13,12 +13,14 @@ from scipy.optimize import brentq
 
 from envs.toml_reader import FINITE, is_number, number_wanted
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
+from policies.catalogue import is_built_in
 from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.numbers import DIGITS, enough, not_above
 from policysim.progress import SILENT, Progress
+from policysim.study.checks import BROKEN, checked_tables
 from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of, weighted_regrets
 from policysim.study.sweep import evaluate_each, evaluated_on
 from policysim.words import ALL, KEEP
@@ -127,6 +129,22 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
     return curve
 
 
+def least_epsilon(problem: DecisionProblem, demand: Demand, policy: Policy) -> float:
+    """The least epsilon at which a policy meets a demand, to 1e-4; its claim was checked there (`checked_tables`)."""
+    found = demand_curve(problem, demand, policy).first_reaching(0.0)
+    on = evaluated_on(demand.within(policy), problem)
+    checked_tables(replace(demand.within(policy), epsilon=found), on)
+    return found
+
+
+def _holds(problem: DecisionProblem, policy: Policy, epsilon: float) -> bool:
+    """Whether a policy is what it says of itself at an epsilon; taken for granted of what is built in."""
+    try:
+        return is_built_in(policy) or bool(checked_tables(replace(policy, epsilon=epsilon), problem))
+    except BROKEN:
+        return False
+
+
 def value_curve(problem: DecisionProblem, template: Policy, comparison: pd.DataFrame) -> Curve:
     """What a policy that spends epsilon is worth over epsilon; what a comparison knows is not computed again.
 
@@ -166,14 +184,16 @@ def least_epsilons(
     DataFrame
         policy, better_from, keeps_from: beyond rounding (`Gain.beaten_from`), the least of two digits. 0 where every
         epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit say little
-        (`Gain.has_shares`).
+        (`Gain.has_shares`), and both where a policy that is not built in breaks its claim there.
     """
     gain = gain_of(problem)
     enough = make_demand(problem, keep=KEEP).value if gain.has_shares else math.nan
 
     def search(template: Policy) -> tuple[float, float]:
         curve = value_curve(problem, template, comparison)
-        return curve.least_reaching(gain.beaten_from), curve.least_reaching(enough)
+        found = curve.least_reaching(gain.beaten_from), curve.least_reaching(enough)
+        broken = [epsilon for epsilon in found if 0 < epsilon < math.inf and not _holds(problem, template, epsilon)]
+        return (math.nan, math.nan) if broken else found
 
     # The longest first: those that are computed on all records.
     longest = sorted(policies, key=lambda template: -evaluated_on(template, problem).n_records)

@@ -21,7 +21,7 @@ from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import hidden_beliefs
-from policysim.decision.comparison import compare_problem
+from policysim.decision.comparison import compared
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
 from policysim.decision.harmed import harmed_groups
@@ -84,6 +84,8 @@ class Evidence:
         Sentences on what the study states without effect.
     versions : Redrawn or None
         What the options are worth in other versions of the model; None where it has none.
+    broken : tuple of str
+        What is wrong with policies that were left out: they are not what they say of themselves.
     """
 
     problem: DecisionProblem
@@ -99,6 +101,7 @@ class Evidence:
     textbook: Textbook | None = None
     idle: tuple[str, ...] = ()
     versions: Redrawn | None = None
+    broken: tuple[str, ...] = ()
 
     @property
     def everyone(self) -> pd.DataFrame:
@@ -205,21 +208,23 @@ def gather(
         Whether to find out what hiding each single feature costs at best.
     progress : Progress, optional
         Reports each step.
+
+    Raises
+    ------
+    ClaimError, NoTableError, InadmissibleError
+        If none of the policies is what it says of itself; one of several is left out.
     """
-    compared = compared_policies(problem, policies)
+    asked = compared_policies(problem, policies)
     patients = example_patients(problem, labels.illness)
     rows = ExampleRows(np.array([patient.record for patient in patients]))
     for_all = [BestFixed(action=action) for action in range(problem.n_actions)]
-    comparison = compare_problem(
-        problem,
-        policies=[*compared, *for_all],
-        epsilons=epsilons,
-        by=() if study is None else study.by,
-        advance=progress,
-        examples=rows,
-    )
+    by = () if study is None else study.by
+    comparison, broken = compared(problem, [*asked, *for_all], epsilons, by=by, advance=progress, examples=rows)
+    if broken and broken.keys() >= set(policies):
+        raise next(iter(broken.values()))
     tables = {"comparison": comparison}
-    usable = [policy for policy in compared if applies(policy, problem)]
+    kept = tuple(policy for policy in asked if policy not in broken)
+    usable = [policy for policy in kept if applies(policy, problem)]
     made = [at(policy, epsilon) for policy in usable]
     everyone = comparison[comparison["group"] == ALL]
     best_private = best_private_of(problem, usable, comparison, epsilon)
@@ -253,7 +258,7 @@ def gather(
         if prices:
             tables["price-list"] = price_list(problem, epsilon, progress)
         same = by_name[SameForAlike.name]
-        harm = harmed_groups(problem, by_name[best_private], same, () if study is None else study.by)
+        harm = harmed_groups(problem, by_name[best_private], same, by)
         value = float(everyone.loc[everyone["policy"] == same.name, "value"].iloc[0])
         why = textbook(problem, value, comparison) if Exponential.name in by_name else None
     tables["floors"] = floors_table(problem, made, labels.hidden_features)
@@ -261,8 +266,8 @@ def gather(
         problem,
         labels,
         study,
-        compared,
-        tuple(named),
+        kept,
+        tuple(name for name in named if name in {policy.name for policy in kept}),
         epsilon,
         epsilons,
         best_private,
@@ -271,6 +276,7 @@ def gather(
         why,
         () if study is None else without_effect(study, problem),
         None if versions is None else versions.result(),
+        tuple(map(str, broken.values())),
     )
 
 

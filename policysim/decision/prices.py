@@ -16,7 +16,7 @@ from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policies.sensitivity import score_range
+from policies.sensitivity import largest_range
 from policysim.progress import SILENT, Progress
 from policysim.study.gain import excess, gain_of
 
@@ -106,7 +106,9 @@ def unused_features(problem: DecisionProblem, names: Sequence[str]) -> tuple[str
         if name in deciding or _tells(float(np.ptp(moved, axis=1).max()), problem):
             continue
         # The range alone: the rest of the sensitivity takes longer.
-        if not _tells(score_range(problem.utilities, Sensitive(space.shape, (axis,)), problem.admissible), problem):
+        if not _tells(
+            largest_range(problem.utilities, Sensitive(space.shape, (axis,)), problem.admissible)[0], problem
+        ):
             found.append(name)
     return tuple(found)
 

@@ -18,6 +18,7 @@ from policysim.decision.evidence import Evidence, gather
 from policysim.decision.find import DecisionDetails, find
 from policysim.decision.page_data import page_data
 from policysim.decision.words import screen_of
+from policysim.errors import EXIT_CHECK
 from policysim.numbers import digits_of, enough, in_digits
 from policysim.progress import SILENT, Progress
 from policysim.report.findings import Findings
@@ -60,6 +61,8 @@ def report(
     ------
     ValueError
         For an unknown policy, one that cannot be used (`NotApplicableError`), or an epsilon that is no number >= 0.
+    ClaimError, NoTableError, InadmissibleError
+        If none of the policies is what it says of itself; one of several is left out, and the exit code is 4.
     """
     if isinstance(policies, Mapping):
         policies = [OwnTable.named(title, table) for title, table in policies.items()]
@@ -148,7 +151,7 @@ def _reported(evidence: Evidence, warnings: Sequence[str] = ()) -> Report:
     from policysim.decision.drawings import drawings_of_decision  # noqa: PLC0415
 
     seen = "treatment" if evidence.study is None else evidence.study.seen
-    found = find(evidence, warnings)
+    found = find(evidence, [*warnings, *(f"left out: {fault}" for fault in evidence.broken)])
     findings: Findings = found[evidence.epsilon]
     details: DecisionDetails = findings.details
     return Report(
@@ -159,6 +162,7 @@ def _reported(evidence: Evidence, warnings: Sequence[str] = ()) -> Report:
         page_data=page_data(found, evidence.labels),
         more_tables=_more_tables(evidence, details),
         drawings=drawings_of_decision(evidence, findings),
+        exit_code=EXIT_CHECK if evidence.broken else 0,
     )
 
 

@@ -9,16 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray
+from policies.arrays import ROUNDED_SUM, SUM_TOLERANCE, FloatArray, IntArray
 from policies.levels import level_of
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable, coded, numbers, read_table
 
 # The name of an action's column, unless the columns are named by the caller.
 PREFIX = "p_"
-
-# A row whose probabilities are this close to 1 in sum was rounded when it was written; further away it is wrong.
-ROUNDED_SUM = 1e-6
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip
 from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, MOST_CANDIDATES, Selection, select
 from policysim.files.bad_rows import DataError
+from policysim.numbers import enough, steady
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Release, amount
 from policysim.words import cells, line_width, wrapped
@@ -296,9 +297,9 @@ def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[st
         if not choice.holds:
             where = f" for {choice.group}" if choice.group else ""
             lines.append(
-                f"the claim of ε = {choice.epsilon:.6g} does not hold{where}: the declared sensitivity "
+                f"the claim of ε = {_spent(choice.epsilon)} does not hold{where}: the declared sensitivity "
                 f"{choice.sensitivity:.6g} is less than the mechanism needs (true: {choice.true_sensitivity:.6g}); "
-                f"the privacy loss is up to {choice.loss:.6g}"
+                f"the privacy loss is up to {_spent(choice.loss)}"
             )
     return lines
 
@@ -351,7 +352,7 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
     lines, costs = [], []
     for choice in choices:
         where, title = ("", "") if choice["group"] is None else (f" in {choice['group']}", f"{choice['group']}: ")
-        epsilon, loss = f"ε = {choice['epsilon']:.6g}", f"{choice['privacy_loss']:.6g}"
+        epsilon, loss = f"ε = {_spent(choice['epsilon'])}", _spent(choice["privacy_loss"])
         claim = epsilon if choice["claim_holds"] else f"claimed {epsilon} does NOT hold: loss up to {loss}"
         lines.append(f"{kind} ({claim}, {drawn['mechanism']}): {drawn['column']}{where} = {choice['candidate']}")
         cost = (
@@ -366,7 +367,7 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
     ]
     whole = all(choice["epsilon"] == drawn["epsilon"] for choice in choices)
     if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE:
-        most = f"{2 * max(drawn['epsilon'], drawn['privacy_loss']):.6g}"
+        most = _spent(2 * max(drawn["epsilon"], drawn["privacy_loss"]))
         about.append(f"If a person's group can change too, two choices change: a privacy loss of up to {most}.")
     lines += wrapped(*about)
     if analysis:
@@ -374,6 +375,11 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
         for group in analysis["groups"]:
             lines += ["", *_analysis(group, drawn["score"])]
     return "\n".join([*lines, ""])
+
+
+def _spent(loss: float) -> str:
+    """A privacy loss in six digits, rounded up; the last digits of a float do not count."""
+    return f"{enough(steady(loss), 6):g}"
 
 
 def _analysis(group: dict[str, Any], score: str) -> list[str]:

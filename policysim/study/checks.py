@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
-from policies.catalogue import CATALOGUE
-from policies.policy import ClaimError, NotApplicableError, Policy
+from policies.catalogue import is_built_in
+from policies.policy import ClaimError, InadmissibleError, NoTableError, NotApplicableError, Policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
@@ -74,6 +74,8 @@ class Agreement:
         return self.errors_apart <= MOST_ERRORS or abs(self.mean - self.exact) <= UNSEEN * self.spread / self.patients
 
 
+# What is wrong with a policy that is not what it says: `checked_tables`.
+BROKEN = (ClaimError, NoTableError, InadmissibleError)
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 
@@ -86,23 +88,22 @@ def within_claim(exact: float, claimed: float) -> bool:
 def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:
     """log p(a|x) and p(a|x) of a policy on a problem, and its exact privacy loss there, which is within its guarantee.
 
-    Of a policy that is not built in it is not trusted either that these are probabilities.
+    Of a policy that is not built in it is not trusted either that these are probabilities, and those that it gives
+    alone (`Policy.probabilities`).
 
     Raises
     ------
-    ValueError
-        If what it gives is no table of probabilities, or has treatments that a record does not allow.
+    NoTableError
+        A ValueError, if what it gives is no table of probabilities, or several different ones.
+    InadmissibleError
+        A ValueError, if it has treatments that a record does not allow.
     ClaimError
         If its exact privacy loss exceeds its guarantee.
     """
     logs, probabilities = policy.tables(problem)
     at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
-    if type(policy) not in CATALOGUE.built_in.values():
-        fault = table_fault(logs, problem)
-        if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
-            fault = "its probabilities are not those of its logarithms"
-        if fault:
-            raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
+    if not is_built_in(policy) and (fault := policy_fault(policy, problem, logs, probabilities)):
+        raise NoTableError(f"{at_epsilon} gives no table of probabilities: {fault}")
     exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
     if not within_claim(exact, policy.guarantee):
         raise ClaimError(
@@ -118,6 +119,15 @@ def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: 
         return guess_rate_within(probabilities, problem.adjacency, epsilon).rate
     except NotApplicableError:
         return math.nan
+
+
+def policy_fault(policy: Policy, problem: DecisionProblem, logs: FloatArray, probabilities: FloatArray) -> str:
+    """Why what a policy gives is no table of probabilities, or not the same one everywhere; empty if all is well."""
+    fault = table_fault(logs, problem)
+    for table in () if fault else (probabilities, policy.probabilities(problem)):
+        if np.shape(table) != logs.shape or not np.allclose(np.exp(logs), table, rtol=0, atol=SUM_TOLERANCE):
+            fault = "its probabilities are not those of its logarithms"
+    return fault
 
 
 def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:

@@ -20,10 +20,11 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import CATALOGUE, WITHOUT_LEAD, make_policy
+from policies.catalogue import WITHOUT_LEAD, is_built_in, make_policy
 from policies.distinct import distinct_rows, once_each
 from policies.fitted import FittedPolicy
 from policies.optimal.bounds import InfeasibleError
+from policies.optimal.ceilings import MAX_ACTIONS
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem
@@ -102,9 +103,10 @@ def usable_policies(
     Raises
     ------
     NotApplicableError
-        For a policy that cannot be used and was asked for by name. The optimum never is: what cannot be computed of
-        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep: where nothing
-        is stated, and no outcome that leads can happen, it is the optimum, and is left out without a word.
+        For a policy that cannot be used and was asked for by name. The optimum of few actions never is: what cannot be
+        computed of the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep:
+        where nothing is stated, and no outcome that leads can happen, it is the optimum, and is left out without a
+        word.
     """
     kept, left_out = [], []
     alone = len(policies) == 1
@@ -116,7 +118,7 @@ def usable_policies(
         try:
             policy.check(evaluated_on(policy, problem))
         except NotApplicableError as error:
-            if policy.name != Optimal.name:
+            if policy.name != Optimal.name or problem.n_actions > MAX_ACTIONS:
                 beside = isinstance(policy, OptimalSafe) and not isinstance(error, InfeasibleError) and not alone
                 if named and not beside:
                     raise
@@ -141,8 +143,7 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
 
     What is not built in is evaluated on every record: what it declares of itself is not trusted.
     """
-    built_in = type(policy) in CATALOGUE.built_in.values() or type(policy) is SameForAlike
-    return once_each(policy, problem) if built_in else problem
+    return once_each(policy, problem) if is_built_in(policy) or type(policy) is SameForAlike else problem
 
 
 def rows_on(on: DecisionProblem, problem: DecisionProblem) -> IntArray:

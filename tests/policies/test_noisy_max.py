@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_problems import problems, wins_by_permutations
+from random_problems import loss_by_pairs, masked_problems, neighbour_pairs, problems, wins_by_permutations
 from scipy.integrate import quad
 
 from policies import AnyRecord, DecisionProblem
 from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities
+from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
@@ -148,3 +149,57 @@ def test_a_public_difference_is_no_privacy_loss():
     logs = PermuteAndFlip(1.0).log_probabilities(problem)
     assert (logs[:, 2] == -np.inf).all()
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= 1 + 1e-9
+
+
+# Calibrated to the exact loss of the table.
+
+
+@pytest.mark.parametrize("mechanism", [PermuteAndFlip, ReportNoisyMax])
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(), epsilon=st.sampled_from(EPSILONS[1:]))
+def test_calibrated_to_the_exact_loss_all_of_epsilon_is_spent_and_no_more(mechanism, problem, epsilon):
+    policy, ranged = mechanism(epsilon, "exact"), mechanism(epsilon)
+    table = policy.probabilities(problem)
+    pairs = neighbour_pairs(problem.adjacency, problem.n_records)
+    # Where a float holds 0 there is only the loss of the logarithms.
+    spent = privacy_loss_of_logs(policy.log_probabilities(problem), problem.adjacency).epsilon
+    # Gamma / epsilon itself may spend all of it, but for rounding.
+    assert spent <= epsilon * (1 + 1e-12) + 1e-14
+    assert loss_by_pairs(table, pairs) == pytest.approx(spent, abs=1e-9) or (table < 1e-300).any()
+    best = problem.best_actions
+    if all(best[x] == best[y] for x, y in pairs):
+        # Nothing is hidden by noise: everybody's best action is public.
+        assert (table[np.arange(problem.n_records), best] == 1).all()
+    else:
+        assert spent == pytest.approx(epsilon, rel=1e-6)
+        closer = policy.logs_at(problem, policy.scale(problem) * (1 - 1e-5))
+        assert privacy_loss_of_logs(closer, problem.adjacency).epsilon > epsilon
+    assert policy.scale(problem) <= ranged.scale(problem)
+    assert problem.value(table) >= problem.value(ranged) - 1e-9 * np.ptp(problem.utilities)
+
+
+@settings(max_examples=10, deadline=None)
+@given(problem=masked_problems(), epsilon=st.sampled_from((0.1, 2.0)))
+def test_with_a_mask_each_class_is_calibrated_by_itself(problem, epsilon):
+    for part in problem.classes:
+        if part.problem is not None:
+            spent = PermuteAndFlip(epsilon, "exact").fit(part.problem).epsilon_spent
+            assert spent == 0 or spent == pytest.approx(epsilon, rel=1e-6)
+    assert PermuteAndFlip(epsilon, "exact").fit(problem).epsilon_spent <= epsilon
+
+
+def test_an_epsilon_that_rounding_hides_is_spent_by_the_range():
+    problem = DecisionProblem(np.eye(3), np.full(3, 1 / 3), AnyRecord())
+    for epsilon in (0.0, 1e-15, math.inf):
+        assert PermuteAndFlip(epsilon, "exact").scale(problem) == PermuteAndFlip(epsilon).scale(problem)
+
+
+def test_report_noisy_max_of_many_actions_is_refused_at_once_and_sums_to_one_up_to_there():
+    many = DecisionProblem(np.random.default_rng(0).random((2, 65)), [0.5, 0.5], AnyRecord())
+    for ask in (ReportNoisyMax(1.0).check, ReportNoisyMax(1.0).tables, ReportNoisyMax(1.0, "exact").fit):
+        with pytest.raises(NotApplicableError, match="report-noisy-max takes at most 64 actions, got 65"):
+            ask(many)
+    most = DecisionProblem(many.utilities[:, 1:], [0.5, 0.5], AnyRecord())
+    fitted = ReportNoisyMax(1.0).fit(most)
+    assert fitted.epsilon_spent <= 1.0
+    np.testing.assert_allclose(fitted.probabilities.sum(axis=1), 1, rtol=1e-12)

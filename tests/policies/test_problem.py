@@ -1,14 +1,20 @@
 """Decision problems: what they accept, refuse and compute."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from time import sleep
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from policies import AnyRecord, DecisionProblem, OneFeature
+from policies import AnyRecord, DecisionProblem, OneFeature, make_policy, privacy_loss
 from policies.arrays import Changed
+from policies.catalogue import CATALOGUE
+from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
+from policies.optimal.optimum import OptimalRobust, OptimalSafe
 from policies.problem import once_per_problem
 
 
@@ -44,6 +50,8 @@ def test_actions_are_numbered_by_default_and_must_be_distinct():
         ([np.nan, 0.5], r"got prior\[0\]=nan"),
         ([np.inf, 0.5], r"got prior\[0\]=inf"),
         ([1.0], r"prior must have shape \(2,\), got \(1,\)"),
+        ([0.5, 0.500002], r"prior must sum to 1, got a sum of 1\.00000[12]"),
+        ([1e308, 1e308], "prior must sum to 1, got a sum of inf"),
     ],
 )
 def test_a_prior_that_is_no_distribution_is_refused(prior, message):
@@ -125,6 +133,54 @@ def test_threads_that_ask_for_the_same_compute_it_once_and_an_error_is_not_remem
     assert sorted(computed) == [3, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("largest", [5e-324, 1e-310, 1e307])
+def test_utilities_that_cannot_be_computed_with_are_refused(largest):
+    problem = DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord())
+    for make in (lambda table: DecisionProblem(table, [0.5, 0.5], AnyRecord()), problem.with_utilities):
+        with pytest.raises(ValueError, match=r"utilities must differ by 1e-290 to 1e\+290, got .*; give another unit"):
+            make(np.eye(2) * largest)
+
+
 def test_utilities_whose_difference_is_no_float_are_refused():
     with pytest.raises(ValueError, match=r"utilities must differ by less than 1.8e308, got values from -1e\+308 to 1e"):
         DecisionProblem([[1e308, -1e308], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_what_torch_computes_is_a_distribution_and_what_sums_to_one_stays_bit_by_bit(seed):
+    table = np.random.default_rng(seed).dirichlet(np.ones(5), size=3)
+    single = table.astype(np.float32)
+    exact = single.astype(np.float64) / single.astype(np.float64).sum(axis=1, keepdims=True)
+    prior = DecisionProblem(np.eye(5), single[0], AnyRecord()).prior
+    np.testing.assert_allclose(prior, exact[0], rtol=1e-8, atol=0)
+    assert prior.sum() == pytest.approx(1, abs=1e-9)
+    assert privacy_loss(single, AnyRecord()).epsilon == pytest.approx(
+        privacy_loss(exact, AnyRecord()).epsilon, abs=2e-8
+    )
+    np.testing.assert_array_equal(DecisionProblem(np.eye(5), table[0], AnyRecord()).prior, table[0])
+    with pytest.raises(ValueError, match=r"must sum to 1 in each row, row 0 sums to 1\.0000[01]"):
+        privacy_loss(table * 1.00001, AnyRecord())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    powers=st.tuples(st.integers(-323, 307), st.integers(-323, 307)),
+    epsilon=st.sampled_from([1e-300, 1e-5, 1.0, 30.0, 700.0, 1e6, 1e300]),
+)
+def test_utilities_of_any_size_are_refused_or_no_claim_is_broken(seed, powers, epsilon):
+    rng = np.random.default_rng(seed)
+    table = rng.choice([-1.0, 0.0, 1.0, 3.0], (3, 3)) * rng.choice([float(f"1e{power}") for power in powers], (3, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            problem = DecisionProblem(table, np.full(3, 1 / 3), AnyRecord())
+        except ValueError as error:
+            assert "utilities must differ by 1e-290 to 1e+290" in str(error)
+            return
+        mechanisms = [make_policy(name, epsilon=epsilon) for name in CATALOGUE.built_in]
+        for policy in [*mechanisms, PermuteAndFlip(epsilon, "exact"), ReportNoisyMax(epsilon, "exact")]:
+            if isinstance(policy, OptimalSafe | OptimalRobust):
+                continue  # which need an outcome that leads, and priors
+            assert policy.fit(problem).epsilon_spent <= policy.guarantee * (1 + 1e-9) + 1e-12, policy.name

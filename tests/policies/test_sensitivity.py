@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_problems import adjacencies, neighbour_pairs, tables
+from random_problems import adjacencies, neighbour_pairs, random_table, tables
 
 from policies import AnyRecord, OneFeature, Sensitive, sensitivity
+from policies.sensitivity import MANY_ACTIONS
 
 
 def brute_force(table, adjacency):
@@ -37,6 +38,25 @@ def test_sensitivity_equals_a_loop_over_all_pairs_and_every_witness_attains_its_
     x, y, (a, b) = found.range_witness.record, found.range_witness.neighbour, found.range_witness.actions
     assert (x, y) in pairs
     assert (table[x, a] - table[x, b]) - (table[y, a] - table[y, b]) == found.range
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_the_range_of_many_actions_is_that_of_a_loop_over_all_pairs_whatever_is_allowed(data):
+    adjacency, n_records = data.draw(adjacencies())
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    table = random_table(rng, n_records, MANY_ACTIONS + 4)
+    # Neighbours must allow the same: so all allow the same here.
+    mask = np.tile(rng.random(table.shape[1]) < data.draw(st.sampled_from([0.0, 0.1, 1.0])), (n_records, 1))
+    mask[:, 3] = True
+    found = sensitivity(table, adjacency, mask)
+    value, spread = brute_force(table[:, mask[0]], adjacency)
+    rounding = 8 * np.finfo(float).eps * np.abs(table).max()
+    assert found.value == value
+    assert found.range == pytest.approx(spread, rel=1e-12, abs=rounding)
+    x, y, (a, b) = found.range_witness.record, found.range_witness.neighbour, found.range_witness.actions
+    assert (x, y) in set(neighbour_pairs(adjacency, n_records)) and (spread == 0 or (mask[0, a] and mask[0, b]))
+    assert (table[x, a] - table[y, a]) - (table[x, b] - table[y, b]) == pytest.approx(spread, rel=1e-12, abs=rounding)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -28,6 +28,17 @@ def run(capsys):
     ("arguments", "message"),
     [
         (["compare", "STUDY", "--epsilon", "1,,2"], "--epsilon must be numbers >= 0 separated by commas, got '1,,2'"),
+        (
+            ["compare", "STUDY", "--epsilon", "0,5"],
+            "--epsilon must have decimal points, got '0,5': type 0.5 for one number, or 0.0,5 for two",
+        ),
+        (
+            ["audit", "STUDY", "--epsilon", "1,05"],
+            "--epsilon must have decimal points, got '1,05': type 1.05 ",
+        ),
+        (["compare", "STUDY", "--horizon", "2", "--total-epsilon", "0,5"], "--total-epsilon must have decimal points"),
+        (["compare", "STUDY", "--epsilon", "1e400"], "--epsilon must be numbers >= 0 separated by commas, got '1e400'"),
+        (["simulate", "STUDY", "--epsilon", "1e400"], "--epsilon must be one number >= 0, got '1e400'"),
         (["compare", "STUDY", "--policy", "uniform,,greedy"], "--policy must be names separated by commas, got"),
         (["compare", "STUDY", "--by", "age,age"], "--by names 'age' twice"),
         (["choose", "STUDY", "--keep", "80"], "--keep must be at most 1 or 100%, got '80'; did you mean 80%?"),
@@ -55,6 +66,14 @@ def test_a_scenario_is_told_from_a_study_and_how_to_name_it(run, tmp_path):
     # What it advises works.
     (tmp_path / "study.toml").write_text('scenario = "scenario.toml"\n')
     assert run("sensitivity", tmp_path / "study.toml")[0] == 0
+
+
+def test_digits_beyond_any_float_are_no_infinity_in_a_file(run, tmp_path):
+    path = write_small_study(tmp_path)
+    path.write_text("epsilons = [1, 1e400]\n", encoding="utf-8")
+    code, out, err = run("sensitivity", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "1e400 is too large for a number; inf is infinity" in err
 
 
 def test_a_list_by_commas_is_the_same_as_repeating():

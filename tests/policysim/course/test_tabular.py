@@ -21,6 +21,14 @@ def test_continuation_and_push_are_sums_over_the_table():
     assert not mdp.rewards.flags.writeable
 
 
+def test_float32_is_divided_by_its_sums():
+    with np.errstate(all="raise"):
+        found = TabularMDP(MOVES.astype(np.float32), REWARDS, INITIAL.astype(np.float32), ends=ENDS.astype(np.float32))
+    sums = np.asarray(found.stacked.sum(axis=1)).reshape(3, 4).T + found.ends
+    np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-15)
+    assert found.continuation(np.arange(4.0)) == pytest.approx(np.einsum("sat,t->sa", MOVES, np.arange(4.0)), abs=1e-6)
+
+
 def test_sparse_matrices_per_action_are_the_same_process():
     dense = TabularMDP(MOVES, REWARDS, INITIAL, ends=ENDS)
     for make in (sparse.csr_array, sparse.coo_matrix, sparse.csc_matrix):

@@ -207,3 +207,11 @@ def test_what_is_no_adjacency_is_refused_by_name(wrong):
     ):
         with pytest.raises(ValueError, match=r"adjacency must be AnyRecord\(\), OneFeature"):
             call()
+
+
+def test_of_many_actions_what_takes_few_is_refused_and_left_out_of_the_default():
+    problem = ps.DecisionProblem(np.random.default_rng(0).random((2, 65)), [0.5, 0.5], ps.AnyRecord())
+    assert set(ps.compare(problem, epsilons=[1.0])["policy"]) == {"best-fixed", "exponential", "randomized-response"}
+    for name in ("exponential-fitted", "report-noisy-max"):
+        with pytest.raises(ValueError, match=f"{name} takes at most 6[24] actions, got 65"):
+            ps.make_policy(name, epsilon=1).check(problem)

@@ -8,14 +8,21 @@ import json
 import sys
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pytest
 from small_studies import write_small_study
 from toy_package import COIN, install, run, unpack
 
+import policysim as ps
+from policies import AnyRecord, DecisionProblem
 from policies.catalogue import CATALOGUE, DESCRIPTIONS, REFERENCES, Catalogue, Description, Plugin, describe
-from policies.reference import Uniform
+from policies.policy import ClaimError, NoTableError, Policy
+from policies.randomized_response import RandomizedResponse
+from policies.reference import Greedy, Uniform
 from policysim.cli.main import main
+from policysim.decision.audit import audit
+from policysim.decision.demands import least_epsilons
 
 CLI = ("-m", "policysim")
 # The same with few redraws.
@@ -152,6 +159,83 @@ def test_a_mechanism_that_reveals_more_than_it_claims_is_told_and_not_compared(a
     assert "claims a privacy loss of at most" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("with_toys", "blank_drawings")
+def test_a_broken_claim_is_named_and_its_policy_left_out_beside_others(ask, study, tmp_path):
+    out, few = tmp_path / "out", ("--epsilon", "0.5,1", "--format", "svg", "--figures", "frontier")
+    named = [part for name in ("toy-liar", "toy-coin", "toy-crooked") for part in ("--policy", name)]
+    code, printed, error = ask("compare", study, *named, *few, "--out", out)
+    assert (code, error) == (4, "")
+    said = " ".join(printed.split())
+    assert "left out: toy-liar at ε = 0.5 claims a privacy loss of at most 0.5, and its exact loss is 1" in said
+    assert "left out: toy-crooked at ε = 0.5 gives no table of probabilities: its probabilities sum to" in said
+    compared = set(pd.read_csv(out / "comparison.csv")["policy"])
+    assert "toy-coin" in compared and not compared & {"toy-liar", "toy-crooked"}
+    assert {"toy-coin"} == {name for name in pd.read_csv(out / "options.csv")["policy"] if name.startswith("toy")}
+    assert ask("compare", study, "--policy", "all", *few, "--out", tmp_path / "all")[0] == 4
+
+
+class Triple(Policy):
+    """What reveals three times what it claims."""
+
+    name = "triple"
+
+    def _log_probabilities(self, problem):
+        return RandomizedResponse(3 * self.epsilon).log_probabilities(problem)
+
+
+class Forked(Policy):
+    """What hides everything by one method, and nothing by another."""
+
+    name = "forked"
+
+    def _log_probabilities(self, problem):
+        return Uniform().log_probabilities(problem)
+
+    def _probabilities(self, problem):
+        return Greedy().probabilities(problem)
+
+
+PROBLEM = DecisionProblem(np.eye(3), np.full(3, 1 / 3), AnyRecord())
+FAULTS = {
+    Triple: (ClaimError, r"triple at ε = .* claims a privacy loss of at most .*, and its exact loss is"),
+    Forked: (NoTableError, r"forked at ε = .*: its probabilities are not those of its logarithms"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_no_epsilon_is_promised_for_a_policy_that_is_not_what_it_says(kind):
+    error, message = FAULTS[kind]
+    with pytest.raises(error, match=message):
+        ps.smallest_epsilon(PROBLEM, kind(), keep=0.8)
+    with pytest.raises(error, match=message):
+        ps.compare(PROBLEM, policies=[kind()], epsilons=[1.0])
+    with pytest.warns(UserWarning, match=f"left out: {message}"):
+        table = ps.compare(PROBLEM, policies=[kind(), "exponential"], epsilons=[2.0, 1.0])
+    assert table["policy"].unique().tolist() == ["exponential"]
+    found = ps.report(PROBLEM, policies=[kind(), "exponential"], epsilons=[1.0])
+    assert found.exit_code == 4 and "left out: " in str(found) and kind.name in str(found)
+    assert not audit(PROBLEM, [kind()], [1.0])[0].holds
+
+
+def test_a_claim_that_breaks_only_where_the_search_ends_is_promised_no_epsilon():
+    class Sly(Triple):
+        name = "sly"
+
+        def _log_probabilities(self, problem):
+            honest = RandomizedResponse(self.epsilon).log_probabilities(problem)
+            return honest if self.epsilon in (0.0, 1.0) else super()._log_probabilities(problem)
+
+    table = ps.compare(PROBLEM, policies=[Sly()], epsilons=[1.0])
+    assert least_epsilons(PROBLEM, [Sly()], table)[["better_from", "keeps_from"]].isna().any(axis=None)
+
+
+def test_nor_is_an_epsilon_of_a_process():
+    moves = np.full((3, 3, 3), 1 / 3)
+    mdp = ps.TabularMDP(moves, np.eye(3), initial=np.full(3, 1 / 3), horizon=2, axes="SAS")
+    with pytest.raises(ClaimError, match=r"triple at ε = .* a day, and its exact loss is"):
+        ps.smallest_epsilon(mdp, Triple(), keep=0.8)
 
 
 @pytest.mark.usefixtures("with_toys")

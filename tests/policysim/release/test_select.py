@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -288,6 +289,15 @@ def test_no_two_small_data_sets_differ_by_more_than_the_loss_that_is_stated(mech
                 assert here.holds == (here.loss <= 1 + 1e-9)
         # The statement is not idle: a third of it is reached by these few people already.
         assert worst >= stated / 3
+
+
+@pytest.mark.parametrize("epsilon", ["0.12345649", "1.0000004", "0.3", "2"])
+def test_no_loss_is_printed_smaller_than_it_is(capsys, tmp_path, epsilon):
+    path = tmp_path / "counts.csv"
+    path.write_text("arm,n\na,10\nb,12\n")
+    assert main(["select", str(path), "--column", "arm", "--score", "n", "--epsilon", epsilon, "--simulate", "1"]) == 0
+    claim, loss, at = re.findall(r"(?:ε =|loss:)\s([0-9.]*[0-9])", capsys.readouterr().out)
+    assert all(float(epsilon) <= float(printed) <= float(epsilon) * (1 + 1e-5) for printed in (claim, loss, at))
 
 
 def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with_4(capsys):
