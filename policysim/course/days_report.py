@@ -11,6 +11,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import ExponentialFitted
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
+from policies.policy import NotApplicableError
 from policies.reference import Greedy
 from policysim import figures
 from policysim.course.days import ONCE, TREE, compare_days, horizons_of
@@ -75,6 +76,8 @@ def report(
         For a study of a log, what cannot be hidden over days, and unknown policies.
     UsageError
         For policies of one decision alone, and more days than memory holds.
+    ClaimError
+        If all policies that were named reveal more than they claim; others are left out, and named.
     """
     study = require_scenario(study)
     public_over_days(study)
@@ -94,6 +97,11 @@ def report(
         )
     except NotEnoughMemoryError as error:
         raise UsageError(f"--horizon {horizon}: {error}") from None
+    broken = tables.pop("left_out")
+    if named and set(named) <= set(broken["policy"]):
+        raise broken["reason"].iloc[0]
+    named = [name for name in named if name not in set(broken["policy"])]
+    left_out += tuple(map(_left_out, broken["policy"], broken["reason"]))
     findings = find(study, tables, delta=delta, length_public=length_public, named=named, left_out=left_out)
     return report_of(study, tables, findings)
 
@@ -116,6 +124,11 @@ def _usable(
     # A study's own list is shared with one decision.
     left_out += tuple(f"{name}, which is for one decision" for name in apart if asked_by_name)
     return replace(over_days, policies=usable), compared, left_out
+
+
+def _left_out(name: str, reason: Exception) -> str:
+    """Why a policy is not compared, in words."""
+    return f"{name}, as {reason}" if isinstance(reason, NotApplicableError) else str(reason)
 
 
 def _printable(total: float) -> float:
