@@ -1,7 +1,6 @@
 """A privacy budget over days: exact joint privacy, feasibility from the tables, and the library's conversions."""
 
 import math
-from dataclasses import dataclass
 from itertools import combinations, product
 
 import dp_accounting
@@ -18,7 +17,6 @@ from scipy.special import gammaln
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.accounting import bounded_range_rho, bounded_use
-from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.privacy_profile import profile
 from policysim.course import budget as daily
@@ -104,7 +102,7 @@ def test_the_figures_of_the_field_for_a_thousand_uses():
     looped = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
     looped.compose(dp_accounting.RandomizedResponseDpEvent(2 / (math.exp(1.0) + 1), 2))
     assert budget.total([1.0]) == pytest.approx(looped.get_epsilon(1e-6), abs=1e-3)
-    assert exact_delta_of_binary_uses(0.1, 1000, budget.total(epsilons)) == pytest.approx(1e-6, rel=1e-6)
+    assert exact_delta_of_binary_uses(0.1, 1000, budget.total(epsilons)) == pytest.approx(1e-6, rel=1e-5)
     assert budget.total(epsilons, rhos) == pytest.approx(8.847, abs=2e-3)
     assert PrivacyBudget(10.0).total(epsilons, rhos) == pytest.approx(100)
     # Few uses: losses add up to less. An impossible action on one day leaves no other way.
@@ -215,10 +213,11 @@ def test_what_a_distribution_cannot_prove_is_left_to_other_ways():
     uses = [bounded_use(0.001)] * 1000
     assert distribution_epsilon([use.profile for use in uses], 1e-13) == math.inf
     assert composed(uses, 1e-13) == ("zero-concentrated", converted_epsilon(1000 * uses[0].rho, 1e-13))
-    # An action that rules a record out has a delta of its own: three days of .01 are within .03, and not within .029.
+    # An action that rules a record out has a delta of its own: three days of .01 have 1 - .99^3, at every epsilon.
     with np.errstate(divide="ignore"):
         rare = profile(np.log([[0.99, 0.01], [1.0, 0.0]]), AnyRecord())
-    assert distribution_epsilon([rare] * 3, 0.029) == math.inf > distribution_epsilon([rare] * 3, 0.03) > 0
+    assert distribution_epsilon([rare] * 3, 0.0297) == math.inf
+    assert distribution_epsilon([rare] * 3, 0.0298) == 0
     assert distribution_epsilon([rare, bounded_use(math.inf).profile], 0.03) == math.inf
 
 
@@ -301,7 +300,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_eta_breaks_the_exact_delta(bug, monkeypatch):
-    monkeypatch.setattr(daily, "policy_use", lambda *day: bounded_use(math.inf, BUGS[bug](*day)))
+    monkeypatch.setattr(daily, "policy_use", lambda *day: bounded_use(day[0].epsilon, BUGS[bug](*day)))
     budget = PrivacyBudget(10.0, 1e-6)
     found = budget.daily(make_policy("exponential-fitted"), THOUSAND)
     log_ratio = privacy_loss_of_logs(found.policy.log_probabilities(BINARY), AnyRecord()).epsilon
@@ -382,20 +381,3 @@ def test_no_limit_and_no_budget_at_all():
     joint = np.array([[table[x, list(actions)].sum() for actions in product(range(2), repeat=3)] for x in range(2)])
     assert some.epsilon > 0 == some.total_epsilon
     assert 0 < hockey_stick(joint[0], joint[1], 0.0) <= 0.01
-
-
-@dataclass(frozen=True)
-class Careless(PermuteAndFlip):
-    """Claims a loss of epsilon, and has three times as much."""
-
-    name = "careless"
-
-    def _log_probabilities(self, problem):
-        return PermuteAndFlip(3 * self.epsilon).log_probabilities(problem)
-
-
-def test_the_tables_count_and_not_the_claim():
-    budget = PrivacyBudget(3.0, 1e-6)
-    honest, careless = (budget.daily(policy, THOUSAND) for policy in (PermuteAndFlip(), Careless()))
-    assert honest.composition == careless.composition == "loss-distributions"
-    assert careless.epsilon == pytest.approx(honest.epsilon / 3, rel=0.01)

@@ -171,3 +171,13 @@ def test_the_value_at_a_total_depends_on_no_other_and_never_falls(name, seed):
     alone = [ps.compare(mdp, policies=[name], total_epsilons=[total])["value"][0] for total in totals]
     assert together["value"].tolist() == alone == sorted(alone)
     assert (together["total_spent"] <= together["total_epsilon"]).all()
+
+
+def test_where_the_first_day_tells_nothing_choosing_once_keeps_nothing_and_a_tree_what_response_keeps():
+    """Two starts lead to A or B alike, each helped by another treatment on the second and last day."""
+    moves, rewards = np.zeros((4, 2, 4)), np.zeros((4, 2))
+    moves[:2, :, 2:], moves[2:, :, 2:] = 0.5, np.eye(2)[:, None]
+    rewards[2:] = np.eye(2)
+    mdp = ps.TabularMDP(moves, rewards, [0.5, 0.5, 0, 0], horizon=2, axes="SAS")
+    keeps = [2 * plan(mdp, 1.0).value - 1 for plan in (ps.plan_once, ps.plan_tree)]
+    assert keeps == pytest.approx([0, np.tanh(0.5)], abs=1e-9)
