@@ -496,7 +496,7 @@ class PrivacyBudget:
             return min(found, 1.0) if within else found
 
         epsilon = max(even, most_affordable(share, least, even))
-        uses = tried.get(epsilon, (bounded_use(math.inf),))
+        uses = tried[epsilon] if epsilon in tried else spend(policy, decided, [epsilon] * days)
         # What proves the smallest total; the plainest of equals.
         composition, total = composed(uses, self.delta)
         if epsilon <= even:

@@ -20,7 +20,8 @@ from policies.fitted import FittedPolicy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import ClaimError, Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.budget import SAFE, PrivacyBudget, composed
+from policysim.course.affordable import SAFE
+from policysim.course.budget import PrivacyBudget, composed
 from policysim.course.course_evaluation import (
     COLUMNS,
     COLUMNS_OF_TOTALS,

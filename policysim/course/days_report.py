@@ -11,7 +11,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import ExponentialFitted
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
-from policies.policy import NotApplicableError
+from policies.policy import ClaimError, NotApplicableError
 from policies.reference import Greedy
 from policysim import figures
 from policysim.course.days import ONCE, TREE, compare_days, horizons_of
@@ -19,7 +19,7 @@ from policysim.course.days_findings import DaysDetails, find
 from policysim.course.days_words import words_of_days
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
-from policysim.errors import UsageError
+from policysim.errors import EXIT_CHECK, UsageError
 from policysim.numbers import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
@@ -77,7 +77,8 @@ def report(
     UsageError
         For policies of one decision alone, and more days than memory holds.
     ClaimError
-        If all policies that were named reveal more than they claim; others are left out, and named.
+        If all policies that were named reveal more than they claim; others are left out and named, and the exit
+        code is 4.
     """
     study = require_scenario(study)
     public_over_days(study)
@@ -103,7 +104,8 @@ def report(
     named = [name for name in named if name not in set(broken["policy"])]
     left_out += tuple(map(_left_out, broken["policy"], broken["reason"]))
     findings = find(study, tables, delta=delta, length_public=length_public, named=named, left_out=left_out)
-    return report_of(study, tables, findings)
+    made = report_of(study, tables, findings)
+    return replace(made, exit_code=EXIT_CHECK) if any(isinstance(why, ClaimError) for why in broken["reason"]) else made
 
 
 def _usable(

@@ -118,6 +118,7 @@ def test_a_report_over_days_leaves_out_what_breaks_a_claim_or_does_not_apply(mon
     told = [reason for reason in report.findings.warnings if "not compared" in reason]
     assert any("over at ε = " in reason and "claims a privacy loss of at most" in reason for reason in told)
     assert any("randomized-features, as 33 records are not all combinations" in reason for reason in told)
+    assert report.exit_code == 4
     compared = set(report.more_tables["comparison"]["policy"])
     assert {"permute-and-flip", "uniform"} <= compared and not compared & {"over", "randomized-features"}
     with pytest.raises(ClaimError, match="over at ε = "):
