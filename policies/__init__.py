@@ -24,6 +24,7 @@ selection      a private selection from one score per candidate; selection_relea
 discrete_laplace   noise for counts, in whole numbers, drawn exactly
 local/         randomised response on each person's value: channels, reports, estimation
 accounting     what several uses cost together; eta of a policy, which says how its uses add up
+privacy_profile  delta at each epsilon of a table, and the pair of distributions that has the same
 masked         decisions of a process in which not every state allows every action
 arrays         array types, their checks, exact sums, equal rows
 html_table     how notebooks show the objects of this package

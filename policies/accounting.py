@@ -1,14 +1,13 @@
 """What several uses of private policies reveal together.
 
-The exact loss of a policy, eta, the range of its log-ratio between neighbours, and its total variation: each bounds
-how uses add up.
+The exact loss of a policy's table, eta, the range of its log-ratio between neighbours, and its privacy profile: each
+bounds how uses add up. All are taken from the table, whatever the policy's class is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,10 +15,10 @@ import numpy as np
 
 from policies.adjacency import Adjacency, largest_difference
 from policies.arrays import FloatArray, non_negative
-from policies.policy import Policy
+from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_profile import Profile, largest_profile, profile
 from policies.problem import DecisionProblem
-from policies.randomized_response import RandomizedResponse
 
 
 def compose(epsilons: Iterable[float]) -> float:
@@ -127,96 +126,62 @@ def bounded_range_rho(eta: float) -> float:
 class Use(NamedTuple):
     """What neighbours' rows of one use show of each other, and so how uses add up.
 
+    Where the use mixes rows (of states that an observer does not know) nothing changes, since divergences are jointly
+    convex; nor if the use is chosen after seeing what earlier ones published, as long as these numbers are not.
+
     Attributes
     ----------
     loss : float
         The largest log p(a|x) / p(a|x').
     eta : float
-        The range of the log-ratio (`log_ratio_range`); twice the loss, or any number above it, if it is not known.
-    variation : float
-        The largest total variation between neighbours, or a number above it.
+        The range of the log-ratio (`log_ratio_range`), or a number above it.
+    profile : Profile
+        The privacy profile, or one above it.
     """
 
     loss: float
-    eta: float = math.inf
-    variation: float = 1.0
-
-    @property
-    def pair(self) -> tuple[float, float]:
-        """Loss e and total variation t of a pair of distributions that dominates the use.
-
-        P gives probability t / (1 - e^-e) to a log-ratio of e, e^-e times that to -e, and the rest to 0. A use is
-        dominated if no two neighbours have a larger hockey-stick divergence, the sum of max(p - c p', 0), at any c.
-        For a pair of neighbours it is a convex function of c which is at most t at c = 1, and 0 at c = e^e: so it lies
-        below the straight line between these, which is that of P. Below c = 1 the same is said by the pair in the
-        other order. Where the use mixes rows (of states that an observer does not know) nothing changes, since the
-        divergence is jointly convex; nor if the use is chosen after seeing what earlier ones published.
-
-        t is at most tanh(e / 2), for which P is randomised response with two answers, and tanh(eta / 4), both attained
-        by two answers: (e^a - 1)(1 - e^-b) / (e^a - e^-b), for log-ratios from -b to a, is largest for a = b.
-
-        References
-        ----------
-        Kairouz, Oh & Viswanath (2015), The composition theorem for differential privacy, ICML: randomised response
-        dominates every use with its loss.
-        Ghazi & Issa (2024), Total variation meets differential privacy, IEEE JSAIT 5: loss and variation together.
-        Zhu, Dong & Wang (2022), Optimal accounting of differential privacy via characteristic function, AISTATS,
-        theorem 10: products of dominating pairs dominate adaptive composition.
-
-        Examples
-        --------
-        >>> [round(part, 4) for part in Use(1.0).pair]
-        [1.0, 0.4621]
-        """
-        return self.loss, min(self.variation, math.tanh(min(self.loss / 2, self.eta / 4)))
+    eta: float
+    profile: Profile
 
     @property
     def rho(self) -> float:
-        """The smallest rho that is proved: of bounded range, or of the dominating pair."""
-        return min(bounded_range_rho(self.eta), _pair_rho(*self.pair))
+        """That of zero-concentrated privacy (`bounded_range_rho`)."""
+        return bounded_range_rho(self.eta)
 
 
-def response_variation(epsilon: float, n_actions: int) -> float:
-    """The total variation of k-ary randomised response: (e^epsilon - 1) / (e^epsilon + k - 1).
+def bounded_use(loss: float, eta: float = math.inf) -> Use:
+    """The use that dominates every one with these two numbers.
 
-    Then `Use.pair` is the two neighbours' own pair of distributions, and its rho is epsilon times the variation for
-    k <= 6: Harrison & Manurangsi (2026), FORC, doi 10.4230/LIPIcs.FORC.2026.3. For larger k the supremum is at an
-    order above 1.
+    A profile is a convex function of c = e^epsilon. It is 0 at c = e^loss and at most the total variation t at c = 1,
+    so it lies below the straight line between. t is at most tanh(loss / 2), for which this is randomised response with
+    two answers, and tanh(eta / 4); two answers attain both: (e^a - 1)(1 - e^-b) / (e^a - e^-b), for log-ratios from -b
+    to a, is largest for a = b.
+
+    Parameters
+    ----------
+    loss, eta : float
+        >= 0, inf allowed.
+
+    References
+    ----------
+    Kairouz, Oh & Viswanath (2015), The composition theorem for differential privacy, ICML: randomised response
+    dominates every use with its loss.
+    Ghazi & Issa (2024), Total variation meets differential privacy, IEEE JSAIT 5: loss and variation together.
 
     Examples
     --------
-    >>> variation = response_variation(1.0, 4)
-    >>> round(variation, 4), round(Use(1.0, 2.0, variation).rho, 3)
-    (0.3005, 0.301)
+    >>> round(float(bounded_use(1.0).profile.delta_at(0.0)), 4)
+    0.4621
     """
-    return -math.expm1(-epsilon) / (1 + (n_actions - 1) * math.exp(-epsilon))
+    variation = math.tanh(min(loss / 2, eta / 4))
+    if variation == 0:
+        return Use(0.0, 0.0, Profile(np.zeros(1), np.zeros(1)))
+    power = variation / -math.expm1(-loss)
+    return Use(loss, min(eta, 2 * loss), Profile(np.array([0.0, power * math.exp(-loss)]), np.array([0.0, power])))
 
 
 # What the last digits of a logarithm may add to a loss, as a share of it.
 ROUNDED = 1e-9
-# Orders between which the supremum is bounded.
-N_ORDERS = 4096
-
-
-@cache
-def _pair_rho(loss: float, variation: float) -> float:
-    """An upper bound of sup D_alpha / alpha over alpha > 1 for the pair of `Use.pair`, less than 1 % above it.
-
-    D_alpha never falls as alpha rises, so that D_b / a bounds it from order a to b; it is at most the loss, so that
-    orders above loss / D_1 need not be looked at.
-    """
-    if loss == 0 or variation == 0:
-        return 0.0
-    if loss == math.inf:
-        return math.inf
-    orders = np.geomspace(1.0, max(2.0, 1 / variation), N_ORDERS)
-    plus = variation / -math.expm1(-loss)
-    order_less_one = orders[1:] - 1
-    # log(1 + plus (e^(t e) - 1) + minus (e^(-t e) - 1)), without an overflow.
-    exponent = order_less_one * loss
-    small = np.minimum(exponent, 500.0)
-    logs = np.log1p(plus * np.expm1(small) + plus * math.exp(-loss) * np.expm1(-small)) + (exponent - small)
-    return float((logs / order_less_one / orders[:-1]).max())
 
 
 def table_use(policy: Policy, logs: FloatArray, adjacency: Adjacency) -> Use:
@@ -225,24 +190,25 @@ def table_use(policy: Policy, logs: FloatArray, adjacency: Adjacency) -> Use:
     Parameters
     ----------
     policy : Policy
-        Of k-ary randomised response the variation is known. A loss that is above the proved guarantee in the last
-        digits is the rounding of a logarithm.
+        A loss that is above its guarantee in the last digits is the rounding of a logarithm.
     logs : array, (n_records, n_actions)
         log p(a|x); -inf where an action is never taken.
     adjacency : Adjacency
         Which records are neighbours.
     """
-    loss, variation = privacy_loss_of_logs(logs, adjacency).epsilon, 1.0
+    loss, eta = privacy_loss_of_logs(logs, adjacency).epsilon, log_ratio_range(logs, adjacency)
     if policy.guarantee < loss <= policy.guarantee * (1 + ROUNDED):
         loss = policy.guarantee
-    if isinstance(policy, RandomizedResponse):
-        variation = response_variation(policy.epsilon, logs.shape[1]) if loss > 0 else 0.0
-    return Use(loss, log_ratio_range(logs, adjacency), variation)
+    try:
+        return Use(loss, eta, profile(logs, adjacency))
+    except NotApplicableError:
+        return bounded_use(loss, eta)
 
 
 def largest_use(uses: Sequence[Use]) -> Use:
     """What a use reveals of which one part of the records reveals this, another that: the largest of each number."""
-    return Use(*map(max, zip(*uses, strict=True))) if uses else Use(0.0, 0.0, 0.0)
+    losses, etas, profiles = zip(bounded_use(0.0), *uses, strict=True)
+    return Use(max(losses), max(etas), largest_profile(profiles))
 
 
 def policy_use(policy: Policy, problem: DecisionProblem) -> Use:
@@ -257,8 +223,9 @@ def policy_use(policy: Policy, problem: DecisionProblem) -> Use:
     --------
     >>> from policies import AnyRecord, make_policy
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    >>> [round(number, 3) for number in policy_use(make_policy("randomized-response", epsilon=1.0), problem)]
-    [1.0, 2.0, 0.462]
+    >>> loss, eta, profile = policy_use(make_policy("randomized-response", epsilon=1.0), problem)
+    >>> round(loss, 3), round(eta, 3), profile.delta_at([0.0, 0.5, 1.0]).round(3).tolist()
+    (1.0, 2.0, [0.462, 0.288, 0.0])
     """
     logs = policy.tables(problem)[0]
     if problem.admissible is None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, logs_of
-from policies.policy import Policy, one_hot_logs, two_values
+from policies.policy import NotApplicableError, Policy, one_hot_logs, two_values
 from policies.problem import DecisionProblem
 
 
@@ -107,14 +107,14 @@ class RandomizedFeatures(Policy):
 
 
 def channel_for(problem: DecisionProblem, epsilon: float) -> FeatureChannel:
-    """The channel whose exact loss between neighbours is at most `epsilon`; ValueError if its features are unclear."""
+    """The channel whose exact loss between neighbours is at most `epsilon`; NotApplicableError without features."""
     partitions = problem.adjacency.partitions(problem.n_records)
     shape, hidden = partitions[0].shape, [partition.axes for partition in partitions]
     if isinstance(problem.adjacency, AnyRecord):
         shape = tuple(getattr(problem.records, "shape", (problem.n_records,)))
         if math.prod(shape) != problem.n_records:
-            raise ValueError(
-                f"records.shape must have {problem.n_records} records, got shape={shape!r} with {math.prod(shape)}."
+            raise NotApplicableError(
+                f"{problem.n_records:,} records are not all combinations of their features, and it randomises each"
             )
         hidden = [tuple(range(len(shape)))]
     elif any(partition.shape != shape for partition in partitions):

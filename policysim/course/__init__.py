@@ -6,6 +6,7 @@ treatment_course   treatment over days as a process, and its records
 planning           the decisions of a process, the best plan, and what a policy is worth
 planning_infinite  the same without a horizon: Markov chains, and policy iteration
 budget             what each day may spend, so that all days stay within one total, and how days add up
+affordable         the largest epsilon within a budget, and which days buy what
 schedules          the same action for everybody in a public class, changing by the day; which to choose among
 once               one private draw of a schedule
 course_tree        trees of published courses: what mass is worth in them, and its prices

@@ -2,29 +2,39 @@
 
 The days add up in three ways, each of which is proved, and the smallest sum counts. All of them hold if the days'
 policies are used on states that an observer does not see, that depend on earlier actions, and if a policy is chosen
-after seeing what earlier days published.
+after seeing what earlier days published, as long as what each day may reveal is fixed beforehand. Where even that is
+chosen on the way, losses alone add up (`PrivacyBudget.spend`).
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from envs.treatment_response import is_whole
-from policies.accounting import Use, compose, policy_use
-from policies.arrays import FloatArray, IntArray, non_negative
+from policies.accounting import Use, bounded_use, compose, policy_use
+from policies.adjacency import Adjacency, AnyRecord
+from policies.arrays import ROUNDING, FloatArray, non_negative
+from policies.fitted import FittedPolicy
 from policies.masked import MaskedProblem
-from policies.policy import Policy
+from policies.policy import ClaimError, Policy
+from policies.privacy_loss import privacy_loss
+from policies.privacy_profile import Profile
 from policies.problem import DecisionProblem
+from policysim.course.affordable import SAFE, most_affordable
 from policysim.course.planning import optimal_course
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.errors import optional
+from policysim.study.checks import claim_fault
+from policysim.study.sweep import at
 
 Composition = Literal["basic", "exact-losses", "zero-concentrated", "loss-distributions"]
 
@@ -33,15 +43,12 @@ Composition = Literal["basic", "exact-losses", "zero-concentrated", "loss-distri
 SMALLEST_ORDER = 1.02
 ORDERS: tuple[float, ...] = tuple((1 + np.geomspace(SMALLEST_ORDER - 1, 1e6, 360)).tolist())
 
-# Losses of days that differ are rounded up to multiples of a step: their sum is this many of them, or this many a day.
-STEPS, STEPS_A_DAY = 4096, 32
-# Sums of so many probabilities may exceed what a formula says by their last digits.
-SAFE = 1 - 1e-9
-# The search ends when this share of the budget is spent, or when the best epsilon found is this share of one that
-# overspends. It also ends after MAX_TRIES: only a spending that jumps takes so many.
-ENOUGH = 0.99
-MAX_TRIES = 10
-GROWTH = 16.0
+# The step of losses is at most this share of their root mean square, and one of so many parts of their largest sum.
+STEP, STEPS = 0.05, 8192
+# Losses that are rarer than this share of delta, over the number of uses, count as infinite.
+RARE = 1e-9
+# What the rounding of Fourier transforms adds to a delta at most, for each use.
+NOISE = 1e-15
 Decisions: TypeAlias = "Process | Sequence[DecisionProblem] | Sequence[MaskedProblem]"
 
 
@@ -50,7 +57,7 @@ def composed(uses: Sequence[Use], delta: float) -> tuple[Composition, float]:
 
     The plainest of equals. "exact-losses": losses add up (`policies.accounting.compose`), with delta = 0.
     "zero-concentrated": their rho add up (`Use.rho`), and are converted. "loss-distributions": products of the pairs
-    that dominate each use (`Use.pair`) dominate all uses together.
+    that dominate each use (`Profile.pair`) dominate all uses together.
 
     Parameters
     ----------
@@ -63,16 +70,17 @@ def composed(uses: Sequence[Use], delta: float) -> tuple[Composition, float]:
     --------
     Thirty days of randomised response, by any policy with these losses, and by one among four actions:
 
-    >>> from policies.accounting import response_variation
-    >>> composed([Use(0.37)] * 30, 1e-6)[1] < 10 < composed([Use(0.38)] * 30, 1e-6)[1]
+    >>> composed([bounded_use(0.37)] * 30, 1e-6)[1] < 10 < composed([bounded_use(0.38)] * 30, 1e-6)[1]
     True
-    >>> composed([Use(0.477, variation=response_variation(0.477, 4))] * 30, 1e-6)[1] < 10
+    >>> from policies import AnyRecord, DecisionProblem, make_policy
+    >>> four = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord())
+    >>> composed([policy_use(make_policy("randomized-response", epsilon=0.477), four)] * 30, 1e-6)[1] < 10
     True
     """
     totals: dict[Composition, float] = {"exact-losses": compose(use.loss for use in uses)}
     if delta > 0 and totals["exact-losses"] > 0:
         totals["zero-concentrated"] = converted_epsilon(math.fsum(use.rho for use in uses), delta)
-        totals["loss-distributions"] = distribution_epsilon([use.pair for use in uses], delta)
+        totals["loss-distributions"] = distribution_epsilon([use.profile for use in uses], delta)
     total = min(totals.values())
     return next(name for name, proved in totals.items() if proved * SAFE <= total), total
 
@@ -100,62 +108,77 @@ def converted_epsilon(rho: float, delta: float) -> float:
     return float(RdpAccountant(ORDERS).compose(ZCDpEvent(rho)).get_epsilon(delta))
 
 
-def distribution_epsilon(pairs: Sequence[tuple[float, float]], delta: float) -> float:
-    """The least epsilon, to 1e-9, at which a product of pairs (`Use.pair`) has a hockey-stick divergence of delta.
+def distribution_epsilon(profiles: Sequence[Profile], delta: float) -> float:
+    """The least epsilon at which uses with these profiles are (epsilon, delta)-private together, by dp-accounting.
 
-    The log-ratio of a product is the sum of the pairs', which each take three values: a loss, its negative, and 0. Its
-    distribution is found by adding positive numbers only, without rounding but for the last digits; losses that are not
-    multiples of the largest are rounded up to a multiple of a part of it, and a pair of a larger loss and the same
-    variation dominates. Then the divergence is the sum over losses L > epsilon of P(L) (1 - e^(epsilon - L)).
+    The pair of each profile dominates its use, and the product of the pairs dominates all uses together. Losses are
+    moved to multiples of a step: each is split between the two beside it so that both of its probabilities stay what
+    they are, and the new pair dominates the old one. So the result is never too small; it is less than .3 % too large.
 
     Parameters
     ----------
-    pairs : sequence of (float, float)
-        Loss and total variation of each.
+    profiles : sequence of Profile
+        One a use.
     delta : float
-        In (0, 1).
+        In (0, 1). Below `NOISE` a use this way proves nothing: inf.
 
     References
     ----------
-    Kairouz, Oh & Viswanath (2015), The composition theorem for differential privacy, ICML, theorem 3.3: the sum for
-    randomised response. Sommer, Meiser & Mohammadi (2019), Privacy loss classes, PoPETs: distributions of the loss.
+    Sommer, Meiser & Mohammadi (2019), Privacy loss classes, PoPETs: distributions of the loss.
+    Doroshenko, Ghazi, Kamath, Kumar & Manurangsi (2022), Connect the dots: tighter discrete approximations of privacy
+    loss distributions, PoPETs.
     """
-    rest = [(loss, variation) for loss, variation in pairs if loss > 0 and variation > 0]
-    largest = max((loss for loss, _ in rest), default=0.0)
-    if largest in (0.0, math.inf):
-        return largest
-    losses = np.array([loss for loss, _ in rest])
-    parts = 1
-    if losses.min() < largest:
-        # A power of 2: halves, quarters and so on of the largest loss are multiples.
-        parts = 2 ** math.ceil(math.log2(max(STEPS, STEPS_A_DAY * len(rest)) * largest / losses.sum()))
-    steps = np.ceil(losses * (SAFE * parts / largest)).astype(int)
-    step = largest / parts / SAFE
-    distribution = np.ones(1)
-    for count, (_, variation) in zip(steps.tolist(), rest, strict=True):
-        plus = variation / -math.expm1(-count * step)
-        minus = plus * math.exp(-count * step)
-        longer = np.zeros(len(distribution) + 2 * count)
-        longer[: -2 * count] += minus * distribution
-        longer[2 * count :] += plus * distribution
-        longer[count:-count] += max(0.0, 1 - plus - minus) * distribution
-        distribution = longer
-    # The least epsilon, never below it, whose divergence is at most delta. The distribution is that of the loss under P
-    # at multiples of the step, as many below 0 as above.
-    half = len(distribution) // 2
-    above, chances = np.arange(1, half + 1) * step, distribution[half + 1 :]
-
-    def divergence(epsilon: float) -> float:
-        first = int(epsilon / step)
-        return float(np.dot(chances[first:], -np.expm1(np.minimum(epsilon - above[first:], 0.0))))
-
-    low, high = 0.0, float(above[-1])
-    if divergence(0.0) <= delta * SAFE:
+    alike: dict[bytes, list[Profile]] = defaultdict(list)
+    for each in profiles:
+        if each.powers[-1] > 0:
+            alike[each.powers.tobytes() + each.false_alarms.tobytes()].append(each)
+    parts = [(len(uses), *_losses(uses[0], delta * RARE / len(profiles))) for uses in alike.values()]
+    if not parts:
         return 0.0
-    while high - low > (1 - SAFE) * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if divergence(middle) <= delta * SAFE else (middle, high)
-    return high
+    finite = sum(count * math.log1p(-min(impossible, 1 - ROUNDING)) for count, _, _, impossible in parts)
+    if -math.expm1(finite) + NOISE * len(profiles) >= delta * SAFE:
+        return math.inf
+    most = max(losses.max() for _, losses, _, _ in parts)
+    if most == 0:
+        return 0.0
+    largest_sum = sum(count * losses.max() for count, losses, _, _ in parts)
+    squares = sum(count * float(chances @ losses**2) for count, losses, chances, _ in parts)
+    wanted = min(STEP * math.sqrt(squares / len(profiles)), largest_sum / STEPS)
+    # The largest loss is a multiple of it, so that equal uses of randomised response stay what they are.
+    step = float(most / math.ceil(most / wanted))
+    # It takes a second to import, and only a delta needs it.
+    with optional():
+        from dp_accounting.pld import privacy_loss_distribution  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    total = privacy_loss_distribution.identity(step)
+    for count, losses, chances, impossible in parts:
+        upper = _on_multiples(losses, chances, step)
+        # The quotient of the two is a little below the multiple, to which it is rounded up.
+        lower = {place: chance - (place - 0.001) * step for place, chance in upper.items()}
+        # What `lower` lacks has an infinite loss.
+        upper[math.inf] = math.log(impossible) if impossible > 0 else -math.inf
+        one = privacy_loss_distribution.from_two_probability_mass_functions(
+            lower, upper, value_discretization_interval=step
+        )
+        # Not `count` of an accountant, which one of dp-accounting 0.6 ignores for randomised response.
+        total = total.compose(one.self_compose(count))
+    return float(total.get_epsilon_for_delta(delta * SAFE - NOISE * len(profiles)))
+
+
+def _losses(profile: Profile, rare: float) -> tuple[FloatArray, FloatArray, float]:
+    """The losses of a profile's pair, their probabilities, (m,) each, and that of an infinite loss, or of rare ones."""
+    p, q = profile.pair
+    kept = (p > rare) & (q > 0)
+    return np.log(p[kept]) - np.log(q[kept]), p[kept], float(p[~kept].sum())
+
+
+def _on_multiples(losses: FloatArray, chances: FloatArray, step: float) -> dict[float, float]:
+    """The logarithm of the probability of each multiple of a step; `chances` are those of the losses, (m,) each."""
+    below = np.floor(losses / step)
+    above = chances * np.clip(np.expm1(below * step - losses) / math.expm1(-step), 0.0, 1.0)
+    places, place = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
+    sums = np.bincount(place, np.concatenate([chances - above, above]))
+    return {float(multiple): math.log(chance) for multiple, chance in zip(places, sums, strict=True) if chance > 0}
 
 
 def spend(
@@ -166,105 +189,36 @@ def spend(
     Parameters
     ----------
     policy : Policy
-        Its epsilon is replaced.
+        Its epsilon is replaced, if it takes one.
     problems : sequence of DecisionProblem or MaskedProblem
         One a day; each is read once.
     epsilons : sequence of float
         One a day.
+
+    Raises
+    ------
+    ClaimError
+        If a day's table reveals more than the policy claims.
+    ValueError
+        If states of a day that are to be hidden among each other allow different actions.
     """
     uses = []
     for problem, epsilon in zip(problems, epsilons, strict=True):
-        at = replace(policy, epsilon=epsilon)
+        on_day = at(policy, epsilon)
         if isinstance(problem, MaskedProblem):
-            uses.append(problem.use(at, problem.tables(at)[0]))
+            if problem.told_apart:
+                raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
+            uses.append(claimed_use(on_day, problem.use(on_day, problem.tables(on_day)[0])))
         else:
-            uses.append(policy_use(at, problem))
+            uses.append(claimed_use(on_day, policy_use(on_day, problem)))
     return tuple(uses)
 
 
-def most_affordable(share: Callable[[float], float], start: float, beaten: float, tries: int = MAX_TRIES) -> float:
-    """The largest epsilon found with share(epsilon) <= 1; 0 if none above `beaten` is.
-
-    Each try scales the last one to where the share would be 1 if it were proportional to epsilon, and keeps a bracket.
-    What is returned was tried itself: that the share rises with epsilon is only used to choose what to try. Where it
-    jumps or falls, the result is affordable but may not be the largest.
-
-    Parameters
-    ----------
-    share : callable
-        From a daily epsilon to the share of the budget that it spends.
-    start : float
-        What to try first.
-    beaten : float
-        An epsilon that is affordable anyway.
-    tries : int, optional
-        How many at most.
-    """
-    epsilon, best, best_share, worst = start, 0.0, 0.0, math.inf
-    for attempt in range(tries):
-        found = share(epsilon)
-        if attempt == 0 and found == 0 and share(math.inf) <= 1:
-            return math.inf
-        if found <= 1:
-            best, best_share = epsilon, found
-        else:
-            worst = epsilon
-        if epsilon == 0 or best_share >= ENOUGH or best >= ENOUGH * worst or worst <= beaten:
-            break
-        scaled = epsilon / found * SAFE if found > 0 else math.inf
-        if best < scaled < worst:
-            epsilon = scaled
-        elif worst == math.inf:
-            epsilon = best * GROWTH
-        else:
-            epsilon = math.sqrt(best * worst) if best > 0 else worst / GROWTH
-    return best
-
-
-def buy_most(gains: FloatArray, costs: FloatArray, budget: float) -> IntArray:
-    """Which level each day buys so that all gain much within a budget, (H,); -1 for none.
-
-    Of each day's levels those count that no mixture of others beats (the upper concave hull over the costs). Steps from
-    one to the next are bought in the order of their gain per cost as long as they fit; or the one level that gains most
-    alone, if that is more. So the gain is at least half of the largest possible (the greedy rule of the knapsack).
-
-    Parameters
-    ----------
-    gains, costs : array, (H, n_levels)
-        What each level gains on each day, and what it costs, >= 0.
-    budget : float
-        What all days may cost together.
-
-    Examples
-    --------
-    >>> buy_most(np.array([[1.0, 3.0], [1.0, 1.5]]), np.array([[1.0, 2.0], [1.0, 2.0]]), 3.0).tolist()
-    [1, 0]
-    """
-    steps = []
-    for day, (gain, cost) in enumerate(zip(gains, costs, strict=True)):
-        before, at = (0.0, 0.0), 0
-        while True:
-            rising = [(g - before[1], c - before[0], i) for i, (g, c) in enumerate(zip(gain, cost, strict=True))]
-            rising = [step for step in rising if step[0] > 0 and step[1] >= 0 and cost[step[2]] <= budget]
-            if not rising:
-                break
-            g, c, level = max(rising, key=lambda step: (step[0] / step[1] if step[1] > 0 else math.inf, step[0]))
-            # Steps of a day come in their order, since their gain per cost falls.
-            steps.append((-g / c if c > 0 else -math.inf, day, at, level, c))
-            before, at = (float(cost[level]), float(gain[level])), at + 1
-    bought, left, closed = np.full(len(gains), -1), budget, set()
-    for _, day, _, level, cost_of_step in sorted(steps):
-        if day in closed or cost_of_step > left:
-            closed.add(day)
-            continue
-        bought[day], left = level, left - cost_of_step
-    together = sum(float(gains[day, level]) for day, level in enumerate(bought) if level >= 0)
-    alone = np.where(costs <= budget, gains, 0.0)
-    if alone.size and alone.max() > together:
-        best = divmod(int(alone.argmax()), alone.shape[1])
-        bought = np.full(len(gains), -1)
-        bought[best[0]] = best[1]
-    return bought
+def claimed_use(policy: Policy, use: Use) -> Use:
+    """The same use of a policy; ClaimError if its loss is above what the policy claims."""
+    if fault := claim_fault(policy, use.loss):
+        raise ClaimError(fault)
+    return use
 
 
 @dataclass(frozen=True)
@@ -305,10 +259,16 @@ class PrivacyBudget:
     may be several times larger, and if it is at most delta, (epsilon, delta) follows, but not the other way round.
 
     Three ways to add up are known, and all hold if the policy of each day is chosen after seeing what the earlier days
-    published. Losses add, with delta = 0: each day counts its epsilon, or the exact loss of its own table, which may be
-    less. Zero-concentrated: rho adds (`policies.accounting.bounded_range_rho`, with eta from the day's own table), and
-    the sum is converted to (epsilon, delta) by dp-accounting. Distributions of the privacy loss: the product of the
-    pairs of distributions that dominate the days (`policies.accounting.Use.pair`). Whichever lets most through is used.
+    published, but what each may reveal (loss, range and profile) is fixed beforehand. Losses add, with delta = 0: each
+    day counts its epsilon, or the exact loss of its own table, which may be less. Zero-concentrated: rho adds
+    (`policies.accounting.bounded_range_rho`, with eta from the day's own table), and the sum is converted to
+    (epsilon, delta) by dp-accounting. Distributions of the privacy loss: the product of the pairs of distributions that
+    dominate the days (`policies.privacy_profile.Profile.pair`), by dp-accounting. Whichever lets most through is used.
+
+    For a stay of unknown length, with an epsilon that is chosen day by day, the budget is an odometer: `spend` counts
+    the exact loss of each table before a treatment is drawn by it, and `left` says what remains. That adds losses, with
+    delta = 0. Distributions of the loss do not add up so: with an epsilon chosen on the way, two courses that each have
+    delta = .05 had .0592 together. Sums of rho are a filter, and only within a total that was fixed beforehand.
 
     Parameters
     ----------
@@ -331,6 +291,9 @@ class PrivacyBudget:
     Zhu, Dong & Wang (2022), Optimal accounting of differential privacy via characteristic function, theorem 10:
     dominating pairs.
     Canonne, Kamath & Steinke (2020), The discrete Gaussian for differential privacy, proposition 12: the conversion.
+    Rogers, Roth, Ullman & Vadhan (2016), Privacy odometers and filters: pay-as-you-go composition, NeurIPS: sums of
+    epsilon hold if each is chosen on the way. Feldman & Zrnic (2021), Individual privacy accounting via a Renyi filter,
+    NeurIPS: so does a sum of rho, within a total that is fixed beforehand.
 
     Examples
     --------
@@ -344,6 +307,7 @@ class PrivacyBudget:
 
     epsilon: float
     delta: float = 0.0
+    _spent: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check epsilon and delta."""
@@ -357,6 +321,49 @@ class PrivacyBudget:
     def rho(self) -> float:
         """The largest rho that the conversion allows; 0 without a delta."""
         return _largest_rho(self.epsilon, self.delta)
+
+    def spend(self, used: FittedPolicy | Policy | ArrayLike, on: DecisionProblem | Adjacency | None = None) -> float:
+        """Count the exact loss of a decision on the patient, before a treatment is drawn; returns the loss.
+
+        Parameters
+        ----------
+        used : FittedPolicy, Policy or array, (n_records, n_actions)
+            What the treatment is drawn by. It may be chosen from public data and the treatments so far, its epsilon
+            too, and from nothing else: not from the patient's records.
+        on : DecisionProblem or Adjacency, optional
+            The problem of a `Policy`; the neighbours of an array, by default any two records.
+
+        Raises
+        ------
+        ValueError
+            If it reveals more than is left. Then nothing is counted, and nothing may be drawn.
+        ClaimError
+            If a policy reveals more than it claims.
+
+        Examples
+        --------
+        >>> budget = PrivacyBudget(2.0)
+        >>> round(budget.spend([[0.75, 0.25], [0.25, 0.75]]), 3), round(budget.left(), 3)
+        (1.099, 0.901)
+        """
+        if isinstance(used, Policy):
+            if not isinstance(on, DecisionProblem):
+                raise ValueError(f"spend needs the problem that {used.name} decides: spend(policy, problem).")
+            loss = claimed_use(used, policy_use(used, on)).loss
+        elif isinstance(used, FittedPolicy):
+            loss = used.epsilon_spent
+        else:
+            loss = privacy_loss(used, AnyRecord() if on is None else on).epsilon  # type: ignore[arg-type]
+        if compose([*self._spent, loss]) * SAFE > self.epsilon:
+            raise ValueError(
+                f"this decision reveals {loss:.6g}, and {self.left():.6g} of the total of {self.epsilon:g} is left."
+            )
+        self._spent.append(loss)
+        return loss
+
+    def left(self) -> float:
+        """What further decisions on the patient may reveal together, after all that was spent."""
+        return max(0.0, self.epsilon - compose(self._spent)) if self._spent else self.epsilon
 
     def total(self, epsilons: Iterable[float], rhos: Iterable[float] = ()) -> float:
         """The smallest epsilon that uses have together at this delta, of all ways to add up.
@@ -389,7 +396,7 @@ class PrivacyBudget:
             raise ValueError(f"there must be a rho for each of {len(losses)} epsilons, got {len(parts)}.")
         if self.delta == 0:
             return compose(losses)
-        totals = [compose(losses), distribution_epsilon([Use(loss).pair for loss in losses], self.delta)]
+        totals = [compose(losses), distribution_epsilon([bounded_use(loss).profile for loss in losses], self.delta)]
         return min(totals + ([converted_epsilon(math.fsum(parts), self.delta)] if parts else []))
 
     def daily_epsilon(self, days: int, *, eta_per_epsilon: float = 2.0) -> float:
@@ -434,6 +441,8 @@ class PrivacyBudget:
         ------
         ValueError
             For no days at all, or a policy that cannot be used on a problem.
+        ClaimError
+            For a policy whose own table reveals more on some day than it claims.
 
         Notes
         -----
@@ -470,13 +479,10 @@ class PrivacyBudget:
                 "problems must be the decisions of the days, or a process with a horizon such as "
                 f"TabularMDP(..., horizon=30), got {problems!r}."
             )
-        # Others are made when they are asked for.
-        given = decided if isinstance(decided, tuple | list) else ()
-        if any(isinstance(day, MaskedProblem) and day.told_apart for day in given):
-            raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
         days = len(decided)
         least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
+            spend(policy, decided, [policy.epsilon] * days)
             return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
         if even == math.inf:
             return DailyBudget(replace(policy, epsilon=even), days, even, "basic", self.epsilon)
@@ -490,7 +496,7 @@ class PrivacyBudget:
             return min(found, 1.0) if within else found
 
         epsilon = max(even, most_affordable(share, least, even))
-        uses = tried.get(epsilon, (Use(math.inf),))
+        uses = tried[epsilon] if epsilon in tried else spend(policy, decided, [epsilon] * days)
         # What proves the smallest total; the plainest of equals.
         composition, total = composed(uses, self.delta)
         if epsilon <= even:
@@ -509,7 +515,7 @@ class PrivacyBudget:
         if self.delta > 0 and shares[0] > 0:
             shares.append(math.sqrt(_ratio(math.fsum(use.rho for use in uses), self.rho)))
             if self.epsilon > 0:
-                shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
+                shares.append(distribution_epsilon([use.profile for use in uses], self.delta) / self.epsilon)
         return min(shares)
 
 
@@ -546,10 +552,10 @@ def _largest_daily(epsilon: float, delta: float, days: int, eta_per_epsilon: flo
     rho = _largest_rho(epsilon, delta) / days * SAFE
 
     def within_rho(each: float) -> bool:
-        return Use(each, eta_per_epsilon * each).rho <= rho
+        return bounded_use(each, eta_per_epsilon * each).rho <= rho
 
     def within_distributions(each: float) -> bool:
-        return distribution_epsilon([Use(each, eta_per_epsilon * each).pair] * days, delta) <= epsilon
+        return distribution_epsilon([bounded_use(each, eta_per_epsilon * each).profile] * days, delta) <= epsilon
 
     # rho is at most eta^2 / 8.
     found = max(even, math.sqrt(8 * rho) / eta_per_epsilon * SAFE)

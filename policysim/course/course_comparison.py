@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import is_built_in, make_policy
+from policies.catalogue import make_policy
 from policies.fitted import FittedPolicy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import ClaimError, Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.budget import SAFE, PrivacyBudget, composed
+from policysim.course.affordable import SAFE
+from policysim.course.budget import PrivacyBudget, composed
 from policysim.course.course_evaluation import (
     COLUMNS,
     COLUMNS_OF_TOTALS,
@@ -33,7 +35,7 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process, require_process
 from policysim.course.schedules import best_constants
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import within_claim
+from policysim.study.checks import claim_fault
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.
@@ -79,6 +81,8 @@ def compare_process(
     ------
     ValueError
         As `policysim.compare` and `plan` do.
+    ClaimError
+        If all policies reveal more than they claim; one of several is left out with a warning.
 
     Warns
     -----
@@ -122,7 +126,9 @@ def compare_process(
             result, expecting = planner.result_of(planner.plan([policy] * planner.horizon)), "private"
         return CourseEvaluation(daily_name(policy.name), policy.epsilon, result, references, expecting)
 
-    evaluations = evaluate_each(jobs, evaluate, Progress.of(advance))
+    found = evaluate_each(jobs, or_fault(evaluate, ClaimError), Progress.of(advance))
+    templates = sound(templates, {each: [found[policy] for policy in at_each(each, values)] for each in templates})
+    evaluations = {policy: each for policy, each in found.items() if isinstance(each, CourseEvaluation)}
     finite = [policy for policy in evaluations if policy.uses_epsilon and policy.epsilon < np.inf]
     if finite and all(max(evaluations[policy].result.spent) == np.inf for policy in finite):
         warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
@@ -204,8 +210,9 @@ def compare_totals(
         within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
         return told(within, progress)
 
-    evaluations = evaluate_each(templates, evaluate, SILENT)
-    return tabulate(chain.from_iterable(evaluations.values()), COLUMNS_OF_TOTALS).assign(delta=delta)
+    found = evaluate_each(templates, or_fault(evaluate, ClaimError), SILENT)
+    kept = sound(templates, {template: [each] for template, each in found.items()})
+    return tabulate(chain.from_iterable(found[template] for template in kept), COLUMNS_OF_TOTALS).assign(delta=delta)
 
 
 def asked_for_on(
@@ -226,6 +233,29 @@ def asked_for_on(
             "any other policy. Give the process a horizon, or ask for other policies."
         )
     return templates, values
+
+
+def or_fault(evaluate: Callable[[Policy], Any], *faults: type[Exception]) -> Callable[[Policy], Any]:
+    """The same function, which returns why a policy is left out: it claims too little, or cannot be used here."""
+
+    def attempt(policy: Policy) -> Any:
+        try:
+            return evaluate(policy)
+        except faults as error:
+            return error
+
+    return attempt
+
+
+def sound(templates: Sequence[Policy], found: Mapping[Policy, Sequence[Any]]) -> list[Policy]:
+    """The policies that keep their claims; a warning names the others, and ClaimError is raised if none is left."""
+    faults = {each: [result for result in found[each] if isinstance(result, ClaimError)] for each in templates}
+    kept = [each for each in templates if not faults[each]]
+    if not kept:
+        raise faults[templates[0]][0]
+    for first, *_ in filter(None, faults.values()):
+        warnings.warn(f"left out: {first}", stacklevel=4)
+    return kept
 
 
 def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> CourseReferences:
@@ -260,13 +290,18 @@ def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> Course
 def on_best_values(
     policy: Policy, evaluator: ProcessEvaluator, course: DailyDecisions, references: CourseReferences
 ) -> CourseResult:
-    """A policy that decides by Q-values under the best continuation on each day."""
+    """A policy that decides by Q-values under the best continuation on each day; ClaimError if it reveals too much."""
     known: dict[Policy, CourseResult | None] = {
         Greedy(): references.best,
         Uniform(): references.uniform,
         BestFixed(): references.fixed,
     }
-    return known.get(policy) or evaluator.evaluate(lambda day: course.decisions(policy)[day].tables(policy))
+    if result := known.get(policy):
+        return result
+    result = evaluator.evaluate(lambda day: course.decisions(policy)[day].tables(policy))
+    if not course.plain[0].told_apart and (fault := claim_fault(policy, max(result.spent))):
+        raise ClaimError(fault)
+    return result
 
 
 def within_totals(
@@ -325,12 +360,6 @@ def margin(
 
     def above(epsilon: float) -> float:
         row = compare_process(process, policies=[template], epsilons=[epsilon]).iloc[0]
-        claimed, spent = at(template, epsilon).guarantee, float(row["epsilon_spent"])
-        # A hidden mask tells states apart, whatever the policy is.
-        hidden = process.admissible is not None and process.classes is None
-        if not (is_built_in(template) or hidden or within_claim(spent, claimed)):
-            named = f"{template.name} at ε = {epsilon:g}"
-            raise ClaimError(f"{named} claims a loss of at most {claimed:g} a day, and its exact loss is {spent:.6g}")
         parts = [float(row[column]) - limit for column, limit in given.items()]
         # What has no number, such as a share where there is nothing to gain, meets no demand.
         return (

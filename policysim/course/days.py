@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, make_policy
-from policies.optimal.optimum import Optimal
-from policies.policy import Policy
+from policies.optimal.optimum import Optimal, daily_name
+from policies.policy import ClaimError, NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.course import occupancy
-from policysim.course.course_comparison import on_best_values, references_of, told, within_totals
+from policysim.course.course_comparison import on_best_values, or_fault, references_of, told, within_totals
 from policysim.course.course_evaluation import (
     COLUMNS_OF_LIMITS,
     CourseEvaluation,
@@ -47,6 +47,8 @@ LIMIT = "limit"
 # Between the treatments of a course.
 THEN = " > "
 COURSES = {"horizon": int, "total_epsilon": float, "class": int, "course": str, "least": float, "parts": float}
+# Why a policy is left out, and the table that says so.
+LEFT_OUT_FOR, LEFT_OUT = (ClaimError, NotApplicableError), ["policy", "reason"]
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 
@@ -126,6 +128,7 @@ def compare_days(
             and share, day, and the share of each treatment.
         schedule : what best-schedule gives over the longest horizon: class (the number of the public class), day,
             treatment.
+        left_out : policies that cannot be used here or reveal more than they claim, and the error as the reason.
         spent : what each policy that draws anew each day spends over the longest horizon: total_epsilon, policy, day,
             epsilon_spent (the exact privacy loss of the day) and composition.
 
@@ -145,9 +148,10 @@ def compare_days(
     at_horizon = partial(_at_horizon, study, totals=totals, delta=delta, length_public=length_public, progress=progress)
     # The longest first: if memory cannot hold it, this is found out before any work.
     parts = [at_horizon(days, longest=days == horizon) for days in reversed(horizons)][::-1]
-    return parts[-1] | {
-        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in ("comparison", "courses")
-    }
+    joined = {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in ("comparison", "courses")}
+    left_out = pd.concat([part["left_out"] for part in parts[::-1]]).drop_duplicates("policy")
+    kept = ~joined["comparison"]["policy"].isin(left_out["policy"])
+    return parts[-1] | joined | {"comparison": joined["comparison"][kept], "left_out": left_out}
 
 
 class _Stay:
@@ -180,13 +184,10 @@ class _Stay:
         first = searched.result()
         self.references = references_of(evaluator, course)
         # The policies that take no epsilon.
-        self.plain = {
-            template: on_best_values(template, evaluator, course, self.references)
-            for template in templates
-            if not template.uses_epsilon
-        }
+        on_best = partial(on_best_values, evaluator=evaluator, course=course, references=self.references)
+        self.plain = {each: or_fault(on_best, *LEFT_OUT_FOR)(each) for each in templates if not each.uses_epsilon}
         # The Q-values of all days under the best policy, which nothing looks at any more.
-        del course
+        del course, on_best
         self.by_day = family.by_day(first)
         # Of each class, the public schedules: those that change every day, and those that a tree starts from.
         self.schedules = family.found(first, SCHEDULES, totals)
@@ -215,6 +216,8 @@ def _at_horizon(
 
     def daily(template: Policy) -> list[CourseEvaluation]:
         result = stay.plain.get(template)
+        if isinstance(result, LEFT_OUT_FOR):
+            raise result
         within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
         return told(within, progress, horizon)
 
@@ -232,7 +235,7 @@ def _at_horizon(
         work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
     work |= {total: partial(tree, total) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
-    work |= {template: partial(daily, template) for template in slowest_first}
+    work |= {template: partial(or_fault(daily, *LEFT_OUT_FOR), template) for template in slowest_first}
     work[ONCE] = lambda: told(_once(stay, totals), progress, horizon)
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
@@ -240,6 +243,8 @@ def _at_horizon(
     # What keeps within a smaller total keeps within a larger one.
     for larger, smaller in pairwise(sorted(totals, reverse=True)):
         stay.limits[smaller] = min(stay.limits[smaller], stay.limits[larger], key=lambda limit: limit.value)
+    broken = {template: done[template] for template in templates if isinstance(done[template], LEFT_OUT_FOR)}
+    templates = [template for template in templates if template not in broken]
     plans: dict[float, TreePlan] = {total: done[total][0] for total in totals}
     for_all = partial(CourseEvaluation, SCHEDULE, 0.0, stay.evaluator.of_schedule(stay.by_day), references, "private")
     in_order = [for_all(total, 0.0, "exact-losses") for total in totals]
@@ -249,6 +254,7 @@ def _at_horizon(
     tables = {
         "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
+        "left_out": pd.DataFrame([(daily_name(each.name), why) for each, why in broken.items()], columns=LEFT_OUT),
     }
     if not longest:
         return tables

@@ -11,6 +11,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import ExponentialFitted
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
+from policies.policy import ClaimError, NotApplicableError
 from policies.reference import Greedy
 from policysim import figures
 from policysim.course.days import ONCE, TREE, compare_days, horizons_of
@@ -18,7 +19,7 @@ from policysim.course.days_findings import DaysDetails, find
 from policysim.course.days_words import words_of_days
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
-from policysim.errors import UsageError
+from policysim.errors import EXIT_CHECK, UsageError
 from policysim.numbers import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
@@ -75,6 +76,9 @@ def report(
         For a study of a log, what cannot be hidden over days, and unknown policies.
     UsageError
         For policies of one decision alone, and more days than memory holds.
+    ClaimError
+        If all policies that were named reveal more than they claim; others are left out and named, and the exit
+        code is 4.
     """
     study = require_scenario(study)
     public_over_days(study)
@@ -94,8 +98,14 @@ def report(
         )
     except NotEnoughMemoryError as error:
         raise UsageError(f"--horizon {horizon}: {error}") from None
+    broken = tables.pop("left_out")
+    if named and set(named) <= set(broken["policy"]):
+        raise broken["reason"].iloc[0]
+    named = [name for name in named if name not in set(broken["policy"])]
+    left_out += tuple(map(_left_out, broken["policy"], broken["reason"]))
     findings = find(study, tables, delta=delta, length_public=length_public, named=named, left_out=left_out)
-    return report_of(study, tables, findings)
+    made = report_of(study, tables, findings)
+    return replace(made, exit_code=EXIT_CHECK) if any(isinstance(why, ClaimError) for why in broken["reason"]) else made
 
 
 def _usable(
@@ -116,6 +126,11 @@ def _usable(
     # A study's own list is shared with one decision.
     left_out += tuple(f"{name}, which is for one decision" for name in apart if asked_by_name)
     return replace(over_days, policies=usable), compared, left_out
+
+
+def _left_out(name: str, reason: Exception) -> str:
+    """Why a policy is not compared, in words."""
+    return f"{name}, as {reason}" if isinstance(reason, NotApplicableError) else str(reason)
 
 
 def _printable(total: float) -> float:

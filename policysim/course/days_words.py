@@ -12,10 +12,10 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import OPTIMAL_DAILY
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Uniform
-from policysim.course.days import ONCE, TREE
+from policysim.course.days import DAILY, ONCE, TREE
 from policysim.course.days_findings import PAIRS, TITLES, A, B, C, DaysDetails, as_stated
 from policysim.course.treatment_course import public_over_days
-from policysim.numbers import about, days, plain, right, rounded, share, to_places
+from policysim.numbers import NEGLIGIBLE, about, days, percent, plain, right, rounded, share, to_places
 from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.report.weighed import REST, cells_of, changed, row_title
@@ -235,7 +235,18 @@ def _lines(view: View) -> Iterator[Line]:
     apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
     yield Line("What leaks", f"By B two patients are told apart at most {apart}.")
     if view.details.horizon > 1:
-        yield Line("How ε is spent", SPENT.get(view.options[B]["policy"]) or _by_day(view))
+        yield Line("How ε is spent", (SPENT.get(view.options[B]["policy"]) or _by_day(view)) + _reacting(view))
+
+
+def _reacting(view: View) -> str:
+    """What the best way that reacts to later days keeps of the benefit, beside choosing once on day 1."""
+    ways = view.details.ways
+    here = ways[(ways["horizon"] == view.details.horizon) & (ways["total_epsilon"] == view.total)]
+    kept = here.set_index("way")["benefit_kept"]
+    once, reacting = float(kept[ONCE]), float(kept[[TREE, *kept.index.intersection([DAILY])]].max())
+    if not reacting > once + NEGLIGIBLE:
+        return " Reacting to later days gains nothing here."
+    return f" Reacting to later days keeps {percent(reacting)} of the benefit, choosing once {percent(once)}."
 
 
 def _worth(view: View) -> Line:

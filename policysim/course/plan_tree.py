@@ -221,11 +221,12 @@ def plan_tree(
 ) -> TreePlan:
     """React to each day's state within a published tree of courses, hiding the whole course of states.
 
-    Above about epsilon = 2 this keeps more than choosing once (`plan_once`) or than choosing each day by itself. The
-    courses and their weights come from the process and its initial distribution alone, which are public: those of the
-    best choice once and those that gain most, with the best weights for them, until more courses raise the value by
-    less than 0.1 % of what there is to gain, or cutting planes prove that no weights are better. Where there are at
-    most 128 courses, all are looked at. The search is local otherwise, and other trees may be better.
+    It never keeps less than choosing once (`plan_once`), and more where later days tell what the first did not; on the
+    ward, whose first day tells most, that begins at about epsilon = 2. The courses and their weights come from the
+    process and its initial distribution alone, which are public: those of the best choice once and those that gain
+    most, with the best weights for them, until more courses raise the value by less than 0.1 % of what there is to
+    gain, or cutting planes prove that no weights are better. Where there are at most 128 courses, all are looked at.
+    The search is local otherwise, and other trees may be better.
 
     Parameters
     ----------

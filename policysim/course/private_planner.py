@@ -7,21 +7,23 @@ privacy.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import repeat
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
 
-from policies.accounting import Use
+from policies.accounting import Use, bounded_use
 from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course import occupancy
-from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
+from policysim.course.affordable import buy_most, most_affordable
+from policysim.course.budget import PrivacyBudget, claimed_use
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import daily_distributions, decision, distributions, optimal_course
 from policysim.course.process import Process, counts_of
@@ -35,6 +37,9 @@ ROUNDED = 1e-12
 TRIES = 5
 # What is gained by planning again must be this share of the value.
 GAIN = 1e-6
+# The totals that are searched in any case: others stand between them.
+LADDER = (0.0, 0.5, *map(float, range(1, 11)), 20.0, 50.0, 100.0, math.inf)
+TENTHS = 10
 # What courses are compared by.
 VALUE = attrgetter("value")
 
@@ -113,6 +118,11 @@ def follow(
         The distribution of the state that each day's policy knows.
     visit : callable, optional
         Called with each day and its decision, the last day first. The decisions of all days may not fit into memory.
+
+    Raises
+    ------
+    ClaimError
+        If a day's table reveals more than its policy claims.
     """
     process = evaluator.process
     # On the last days everybody may get actions that are known: nothing is to be decided there.
@@ -122,13 +132,15 @@ def follow(
             if not isinstance(policy, BestFixed) or policy.action is None:
                 break
             end.insert(0, policy.action)
-    uses, chosen = [Use(0.0, 0.0)] * len(policies), list(policies)
+    uses, chosen = [bounded_use(0.0)] * len(policies), list(policies)
     tables: dict[int, FloatArray] = {}
 
     def decide(day: int, q_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         problem = decision(process, q_values, priors[day])
         logs, probabilities = problem.tables(policies[day])
-        uses[day] = problem.use(policies[day], logs)
+        use = problem.use(policies[day], logs)
+        # Where what is hidden shows in what is allowed, no policy can keep a claim.
+        uses[day] = use if problem.told_apart else claimed_use(policies[day], use)
         if problem.whole is not None and isinstance(policies[day], BestFixed):
             chosen[day] = BestFixed(action=int(probabilities[0].argmax()))
         else:
@@ -213,25 +225,43 @@ class PrivatePlanner:
         return _improved(best, again)
 
     def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[PrivateCourse]:
-        """The course found that is worth most within each total, rising: a larger one is never worth less.
+        """The course found within each total: the same whichever others are asked for, and a larger one is worth more.
 
-        The best schedule is where it starts. Equal epsilons on the first days (on all of them, half of them, a quarter,
-        ...) compete with epsilons that were bought day by day (`buy_most`), at the gains and exact costs of the best
-        course so far: at first the schedule, then that of the total before. Where a process can be sketched
-        (`TreatmentCourse.sketch`), the sketch is searched; what it found is planned anew on the process, and scaled to
-        what the process affords. The choice looks at the model alone, which is public; the course that is chosen is
-        planned, evaluated and accounted for exactly.
+        A fixed ladder of totals is climbed (`LADDER`): from the best schedule, and at each rung from the course of the
+        one below. Between two rungs the tenths up to the total are climbed too, but never to more than the rung above
+        is worth. So no total is worth less than a smaller one; it may spend as little as the last tenth.
+
+        Equal epsilons on the first days (on all of them, half of them, a quarter, ...) compete with epsilons that were
+        bought day by day (`buy_most`), at the gains and exact costs of the best course so far. Where a process can be
+        sketched (`TreatmentCourse.sketch`), the sketch is searched; what it found is planned anew on the process, and
+        scaled to what the process affords. The choice looks at the model alone, which is public; the course that is
+        chosen is planned, evaluated and accounted for exactly.
         """
-        best, seen = self._start, None
-        sketched = repeat(None) if self._sketch is None else self._sketch.within(template, totals, delta)
-        for total, sketch in zip(totals, sketched, strict=False):
-            budget = PrivacyBudget(total, delta)
-            if total == math.inf:
-                best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=VALUE)
-            elif sketch is None:
-                best = self._searched(template, budget, best)
-            elif sketch is not seen:
-                best, seen = self._like(sketch, template, budget, best), sketch
+        climbed, sketches = [self._start], dict[float, PrivateCourse]()
+        if self._sketch is not None:
+            highest = bisect_right(LADDER, max(totals)) + 1
+            steps = sorted({*LADDER[:highest], *chain.from_iterable(map(_tenths, totals))})
+            sketches = dict(zip(steps, self._sketch.within(template, steps, delta), strict=True))
+
+        def better(step: float, below: float, base: PrivateCourse) -> PrivateCourse:
+            if step == math.inf:
+                return max(base, self.plan([replace(template, epsilon=step)] * self.horizon), key=VALUE)
+            if self._sketch is None:
+                return self._searched(template, PrivacyBudget(step, delta), base)
+            same = sketches[step] is sketches[below]
+            return base if same else self._like(sketches[step], template, PrivacyBudget(step, delta), base)
+
+        def rung(place: int) -> PrivateCourse:
+            for higher in range(len(climbed), place + 1):
+                climbed.append(better(LADDER[higher], LADDER[higher - 1], climbed[-1]))
+            return climbed[place]
+
+        for total in totals:
+            place = bisect_right(LADDER, total) - 1
+            best, below = rung(place), LADDER[place]
+            for tenth in _tenths(total):
+                found = better(tenth, below, best)
+                best, below = found if found.value <= rung(place + 1).value else best, tenth
             yield best
 
     def _searched(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> PrivateCourse:
@@ -335,6 +365,17 @@ def _improved(
             break
         best = better
     return best
+
+
+def _tenths(total: float) -> list[float]:
+    """The tenths of the way from one rung of the ladder to the next that are at most a total."""
+    place = bisect_right(LADDER, total) - 1
+    low, high = LADDER[place], LADDER[min(place + 1, len(LADDER) - 1)]
+    if high == math.inf:
+        return []
+    # A total that is a tenth but for rounding is that tenth.
+    steps = (low + (high - low) * tenth / TENTHS for tenth in range(1, TENTHS))
+    return [min(step, total) for step in steps if step <= total * (1 + ROUNDED)]
 
 
 def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:

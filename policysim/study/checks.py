@@ -85,6 +85,14 @@ def within_claim(exact: float, claimed: float) -> bool:
     return exact <= claimed * (1 + RELATIVE) + ABSOLUTE
 
 
+def claim_fault(policy: Policy, exact: float) -> str:
+    """What an exact privacy loss shows of a policy that claims less, in words; empty if it keeps its claim."""
+    if within_claim(exact, policy.guarantee):
+        return ""
+    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
+    return f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}"
+
+
 def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:
     """log p(a|x) and p(a|x) of a policy on a problem, and its exact privacy loss there, which is within its guarantee.
 
@@ -105,11 +113,8 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
     if not is_built_in(policy) and (fault := policy_fault(policy, problem, logs, probabilities)):
         raise NoTableError(f"{at_epsilon} gives no table of probabilities: {fault}")
     exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
-    if not within_claim(exact, policy.guarantee):
-        raise ClaimError(
-            f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}; "
-            "audit names the two records that show it"
-        )
+    if fault := claim_fault(policy, exact):
+        raise ClaimError(f"{fault}; audit names the two records that show it")
     return logs, probabilities, exact
 
 

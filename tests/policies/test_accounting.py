@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs
 
 from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
-from policies.accounting import Use, bounded_range_rho, compose, log_ratio_range
+from policies.accounting import bounded_range_rho, bounded_use, compose, log_ratio_range
 from policies.privacy_loss import privacy_loss_of_logs
 
 ORDERS = (1 + 1e-3, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000)
@@ -78,7 +78,7 @@ def test_binary_response_needs_four_times_the_rho_that_epsilon_suggests():
     assert renyi(logs[0], logs[1], 1 + 1e-6) == pytest.approx(math.tanh(0.5), rel=1e-5)
 
 
-@pytest.mark.parametrize("use", [Use(0.0, 0.0, 0.0), Use(0.0, 1.0, 1.0), Use(1.0, 2.0, 0.0)])
+@pytest.mark.parametrize("use", [bounded_use(0.0), bounded_use(0.0, 1.0), bounded_use(1.0, 0.0)])
 def test_what_is_never_seen_to_differ_costs_no_rho(use):
     assert use.rho == 0.0
 
