@@ -193,7 +193,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         section.fail("must name the columns that define a kind of patients", "features")
     treatment, patients = section.column("treatment"), section.column("patients")
     files = [path.parent / file for file in (section.column("file"), section.text("redraws", "")) if file]
-    source = section.text("source", "")
+    source, public = section.text("source", ""), section.flag("public", default=False)
     shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
     table.close(*OF_THE_MODEL)
     table.file.raise_if_any()
@@ -218,6 +218,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         "cohort": cohort,
         "paths": tuple(files),
         "source": source,
+        "public_data": public,
         "utility": Utility(weights, costs),
     }
 
