@@ -49,7 +49,7 @@ class Drawing:
     alternative: str = ""
     file: str = ""
     epsilons: tuple[float, ...] = ()
-    _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
+    _drawn: dict[SizeName, Figure] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; drawn once for each."""
