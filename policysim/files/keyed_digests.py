@@ -94,14 +94,13 @@ class DataFiles:
         """
         if self.public:
             return Digests()
-        name = self.key_path.as_posix()
+        name, missing = self.key_path.as_posix(), not os.path.lexists(self.key_path)
+        if missing and not make_key:
+            return None
         try:
-            if not os.path.lexists(self.key_path):
-                if not make_key:
-                    return None
-                with suppress(FileExistsError):  # another run was faster
-                    _write_key(self.key_path)
-                    complain(f"made {name}, the key of digests of these data: keep it as private as they are")
+            if missing:
+                _write_key(self.key_path)
+                complain(f"made {name}, the key of digests of these data: keep it as private as they are")
             key = self.key_path.read_bytes() if self.key_path.is_file() else b""
         except OSError as error:
             raise OutputError(
@@ -124,6 +123,6 @@ class DataFiles:
 
 
 def _write_key(path: Path) -> None:
-    """A new key, for its owner alone; FileExistsError if one appears meanwhile."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(secrets.token_hex(32).encode())
+    """A new key, for its owner alone; the one that another run writes meanwhile stays."""
+    with suppress(FileExistsError), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as key:
+        key.write(secrets.token_hex(32).encode())

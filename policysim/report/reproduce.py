@@ -105,29 +105,18 @@ class Manifest:
         if study.digest != self.document["study"]["sha256"]:
             source = path.as_posix() if path.exists() else self.name
             raise InputFileError(f"{source}: is not the study of {self.path.as_posix()}: its SHA-256 is another one")
-        for key, now in study.identity.items():
-            if key != "study" and now != self.document.get(key):
-                what = f"the {key.removesuffix('_sha256')}"
-                raise InputFileError(
-                    f"{self.path.as_posix()}: {what} changed since this report was made (another SHA-256)"
-                )
-        self._check_data(study.data)
-        return study
-
-    def _check_data(self, data: DataFiles) -> None:
-        """InputFileError for data that cannot be read, and ValueError for others than those of the run."""
-        digests = self.digests(data)
-        if digests is None:
-            return
+        digests = self.digests(study.data)
         try:
-            now = data.document(digests).get("data")
+            now = {**study.identity, **({} if digests is None else study.data.document(digests))}
         except OSError as error:
             raise InputFileError(f"{error.filename}: cannot be read: {error.strerror}") from None
-        if now != self.document.get("data"):
-            names = ", ".join(data.names)
-            raise ValueError(
-                f"{self.path.as_posix()}: the data ({names}) changed since this report was made (another digest)"
-            )
+        for key, value in now.items():
+            if key != "study" and value != self.document.get(key):
+                of_data = key == "data"
+                what = f"data ({', '.join(study.data.names)})" if of_data else key.removesuffix("_sha256")
+                kind = ValueError if of_data else InputFileError
+                raise kind(f"{self.path.as_posix()}: the {what} changed since this report was made (another digest)")
+        return study
 
 
 def read_manifest(path: Path) -> Manifest:
