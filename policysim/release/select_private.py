@@ -269,8 +269,8 @@ def _group_change_loss(terms: Terms, found: list[GroupChoice]) -> float | None:
 
     A person who leaves a group lowers one count of it, where one who changes value lowers one and raises another: half
     the range at the same scale, and so half the loss. The same for who joins. Only the scale of a declared sensitivity
-    of proportions moves with the size of a group; then each of the two loses up to what a change of value does. With
-    epsilon split by shares, sizes are public, and so is who changes group.
+    of proportions moves with the size of a group; then each of the two loses up to what a change of value does. Where
+    epsilon is split by shares, the sizes of groups are published as they are, and nothing bounds what that tells.
     """
     if len(found) < 2 or terms.adjacency != REPLACE or terms.split_by_share:
         return None

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import pytest
 from parts_work import log_rows, write_parts
@@ -124,3 +125,12 @@ def test_the_next_report_keeps_the_key_and_where_none_can_be_written_nothing_is(
     error = capsys.readouterr().err
     assert error.startswith(f"policysim: {(again / 'parts' / keyed_digests.KEY).as_posix()}: Permission denied")
     assert error.count("\n") == 1 and not (tmp_path / "none").exists()
+
+
+def test_the_reports_of_the_repository_are_of_public_data_and_say_so():
+    of_data = {}
+    for path in Path(__file__).parents[3].glob("reports/*/manifest.json"):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if "data" in manifest:
+            of_data[path.parent.name] = manifest["data"]["public"]
+    assert of_data == dict.fromkeys(("actg175", "ist", "ist-14-days", "warfarin"), True)
