@@ -179,7 +179,7 @@ class Lookup:
     """
 
     codes: NDArray[np.signedinteger[Any]]
-    _places: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
+    _places: dict[tuple[int, ...], IntArray] = field(default_factory=dict, init=False)
 
     def of(self, grid: NDArray[Any]) -> NDArray[Any]:
         """The entry of each record, (m,)."""

@@ -477,8 +477,8 @@ Result = TypeVar("Result")
 class _Once(Generic[Result]):
     """What is computed once: a list of one, once it is."""
 
-    lock: RLock = field(default_factory=RLock)
-    results: list[Result] = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock, init=False)
+    results: list[Result] = field(default_factory=list, init=False)
 
 
 def once_per_problem(

@@ -81,17 +81,7 @@ def select(
     [0.09975049, 0.90024951]
     """
     given = _score_vector(scores)[1]
-    names = _names(candidates, len(given))
-    if mechanism not in MECHANISMS:
-        raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={mechanism!r}.")
-    return Selection(
-        candidates=names,
-        epsilon=non_negative(epsilon, "epsilon"),
-        sensitivity=positive(sensitivity, "sensitivity"),
-        mechanism=mechanism,
-        monotone=bool(monotone) or mechanism == EXPONENTIAL_MONOTONE,
-        given=given,
-    )
+    return Selection(_names(candidates, len(given)), epsilon, sensitivity, mechanism, bool(monotone), given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +93,7 @@ class Selection(Frozen):
     candidates : tuple
         Their names.
     epsilon, sensitivity, mechanism, monotone
-        As given to `select`.
+        As given to `select`; "exponential-monotone" declares that scores are monotone.
     given : tuple
         The scores before they became floats.
     """
@@ -114,6 +104,21 @@ class Selection(Frozen):
     mechanism: str
     monotone: bool
     given: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        """Check everything, also what was replaced."""
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={self.mechanism!r}.")
+        given = _score_vector(self.given)[1]
+        checked = {
+            "given": given,
+            "candidates": _names(self.candidates, len(given)),
+            "epsilon": non_negative(self.epsilon, "epsilon"),
+            "sensitivity": positive(self.sensitivity, "sensitivity"),
+            "monotone": self.monotone or self.mechanism == EXPONENTIAL_MONOTONE,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def scores(self) -> FloatArray:

@@ -32,9 +32,9 @@ class Estimate:
     standard_errors : array, (k,)
         Of the unbiased estimate.
     interval : array, (k, 2)
-        Lower and upper end for each value on its own, from the unbiased estimate whatever the method: its coverage is
-        known. Clipped to [0, 1] unless the method is "unbiased". Where many shares are near 0, another method's
-        estimate may lie outside.
+        Lower and upper end for each value on its own, within [0, 1], from the unbiased estimate whatever the method:
+        its coverage is known. The estimate itself may lie outside: an unbiased one below 0, or another where many
+        shares are near 0.
     n : int
         Number of reports.
     method : str
@@ -110,7 +110,7 @@ def estimate(
     shares = shares_of(checked / total, channel, method)
     level = inner_probability(confidence, "confidence")
     errors, interval = spread(checked / total, channel, total, level, sampled=sampled)
-    return Estimate(shares, errors, interval if method == "unbiased" else np.clip(interval, 0, 1), total, method)
+    return Estimate(shares, errors, np.clip(interval, 0, 1), total, method)
 
 
 def checked_counts(counts: ArrayLike, channel: Channel, n: Any) -> tuple[IntArray, int]:

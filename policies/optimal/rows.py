@@ -76,10 +76,10 @@ class CostTables:
     outcomes: Mapping[str, FloatArray]
     prior: FloatArray
     fixed: int
-    _columns_known: dict[Term, TermColumns] = field(default_factory=dict)
-    _means: dict[Term, TermMeans] = field(default_factory=dict)
-    _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict)
-    _outcome_tables: dict[str, FloatArray] = field(default_factory=dict)
+    _columns_known: dict[Term, TermColumns] = field(default_factory=dict, init=False)
+    _means: dict[Term, TermMeans] = field(default_factory=dict, init=False)
+    _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict, init=False)
+    _outcome_tables: dict[str, FloatArray] = field(default_factory=dict, init=False)
 
     def outcome(self, name: str) -> FloatArray:
         """The table of an outcome, (n, k); made once."""

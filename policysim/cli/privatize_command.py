@@ -245,7 +245,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
     from policysim.errors import UsageError
     from policysim.files.terminal import progress_bar
     from policysim.release.privatize import privatize_files
-    from policysim.release.privatize_note import make_plan
+    from policysim.release.privatize_note import Randomization
     from policysim.release.privatize_source import levels_in, open_source
 
     (levels, cuts), columns = _texts_and_cuts(_asked(chosen)), chosen.column
@@ -254,23 +254,23 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
     out = Path(chosen.out)
     undeclared = [column for column in columns if column not in levels]
     plan = partial(
-        make_plan,
-        epsilon=chosen.epsilon,
+        Randomization,
+        epsilon_of_person=chosen.epsilon,
         rows_each=chosen.rows_per_person or 1,
         separately=chosen.separately,
-        from_data=undeclared,
+        from_data=tuple(undeclared),
         cuts=cuts,
     )
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
-        plan({column: levels.get(column, ["0", "1"]) for column in columns})
+        plan({column: tuple(levels.get(column, ("0", "1"))) for column in columns})
     source = open_source(chosen.data)
     ledger = chosen_ledger(chosen)
     people = chosen_people(chosen, ledger, source.unchanged(()), columns)
     with progress_bar(source.unit) as progress:
         levels |= levels_in(source, undeclared, progress) if undeclared else {}
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
-        randomization = plan({column: levels[column] for column in columns})
+        randomization = plan({column: tuple(levels[column]) for column in columns})
         note, tables = privatize_files(
             source,
             Path(chosen.out),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -249,19 +250,24 @@ class Curve:
         What it is of, for messages.
     measure : callable
         From an epsilon to the number that should be large.
-    known : dict of float to float
-        The measure at some epsilons: from an earlier evaluation, and whatever is evaluated.
+    known : mapping of float to float
+        The measure at some epsilons, from an earlier evaluation.
     """
 
     name: str
     measure: Callable[[float], float]
-    known: dict[float, float] = field(default_factory=dict)
+    known: Mapping[float, float] = field(default_factory=dict)
+
+    @cached_property
+    def _measured(self) -> dict[float, float]:
+        """What is known, and whatever is evaluated."""
+        return dict(self.known)
 
     def __call__(self, epsilon: float) -> float:
         """The measure at an epsilon."""
-        if epsilon not in self.known:
-            self.known[epsilon] = self.measure(epsilon)
-        return self.known[epsilon]
+        if epsilon not in self._measured:
+            self._measured[epsilon] = self.measure(epsilon)
+        return self._measured[epsilon]
 
     def first_reaching(self, needed: float, *, near: float = 1.0) -> float:
         """The least epsilon, to 1e-4 relative and never below it, with a measure >= needed.
@@ -327,7 +333,7 @@ class Curve:
         """Two of the epsilons that are known, or of steps from `near`, between which the demand begins to be met."""
         if self(0.0) >= needed:
             return 0.0, 0.0
-        finite = [epsilon for epsilon in self.known if 0 < epsilon < math.inf]
+        finite = [epsilon for epsilon in self._measured if 0 < epsilon < math.inf]
         high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
         low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
         if math.isnan(high):

@@ -127,6 +127,7 @@ def _of_study(
         made,
         name=study.name,
         identity=_identity(chosen, problem, prices=prices),
+        data=study.data,
         packages=CATALOGUE.versions(usable),
         files=study.files,
         related=study.related,

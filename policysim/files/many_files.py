@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 from policysim.files.bad_rows import DataError
@@ -69,9 +68,3 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file of any size."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def parts_digest(parts: Sequence[Path]) -> tuple[str, str]:
-    """Many files in a word, such as "7 files", and the SHA-256 of their digests and names, a line each."""
-    lines = "".join(f"{file_digest(part)}  {part.name}\n" for part in parts)
-    return f"{len(parts):,} files", hashlib.sha256(lines.encode()).hexdigest()

@@ -149,6 +149,9 @@ class LogSource(LogColumns):
         mean of each arm), `"stacked"` (regressions without and with products of features, and small trees, weighted by
         held-out rows), or `"chosen"`: a regression, without or with products, shrunk to the means of the arms; held-out
         rows of the training part say how far
+    public : false
+        `true` if anyone may have the data, such as those of a published trial: a report's manifest then has their
+        SHA-256. Otherwise its digests are under a key beside the data, `policysim-digest.key`
     features.NAME : required
         a column from before treatment, as `{ levels = [...] }` or as `{ cuts = [...] }`. Levels and cuts are public, so
         do not take them from these data
@@ -172,6 +175,8 @@ class LogSource(LogColumns):
         Whether that of the range is one of them.
     outcome_title : str
         What the outcome is, in words; "" if the study does not say.
+    public : bool
+        Whether anyone may have the data.
     parts : tuple of Path
         The files of one table; () of three tables. More than one are counted, and not kept in memory
         (`policysim.logs.counted_log`).
@@ -186,6 +191,7 @@ class LogSource(LogColumns):
     unread: int = 0
     guessed_range: bool = False
     outcome_title: str = ""
+    public: bool = False
     parts: tuple[Path, ...] = ()
 
     @cached_property
@@ -316,6 +322,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         guessed_range=any(line.startswith("range") for line in guesses),
         follow_up=follow_up,
         outcome_title=table.column("outcome_title", ""),
+        public=table.flag("public", default=False),
         parts=parts,
     )
     _refuse_two_uses(table, source)

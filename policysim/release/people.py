@@ -40,8 +40,8 @@ class People:
     rows_each: int | None = None
     suspects: Mapping[str, bool] = field(default_factory=dict)
     digest: Callable[[str], bytes] = str.encode
-    _rows: Counter[bytes] = field(default_factory=Counter)
-    _hashes: dict[str, list[Words]] = field(default_factory=dict)
+    _rows: Counter[bytes] = field(default_factory=Counter, init=False)
+    _hashes: dict[str, list[Words]] = field(default_factory=dict, init=False)
 
     @property
     def columns(self) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from policies.arrays import IntArray
+from policies.arrays import FloatArray, IntArray
 from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
@@ -25,13 +25,14 @@ from policysim.release.privatize_note import DATA, RELEASE, UNDONE, Part, Random
 from policysim.release.privatize_source import Codes, Source, open_source
 from policysim.words import cells, wrapped
 
-COLUMNS = (44, 12, 12, 26)
+COLUMNS = (38, 10, 12, 13, 23)
 ROWS_SHOWN = 40
 PERSON = "A person has at most {rows_per_person} rows, and ε = {epsilon_of_person:g} hides all of them."
 ESTIMATES = (
-    "Estimates are unbiased: one below zero means few or none. ε covers one row of these columns once: every other "
-    "release about the same people adds its ε. Rows keep their order, which is public: do not sort by a "
-    "hidden column."
+    "Unbiased estimates are right on average: one below zero means few or none. Consistent ones are the counts ≥ 0 "
+    "that sum to all rows and make the reports likeliest (maximum likelihood): on average too high for rare levels, "
+    "too low for common ones. ε covers one row of these columns once: every other release about the same people adds "
+    "its ε. Rows keep their order, which is public: do not sort by a hidden column."
 )
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
 
@@ -78,6 +79,11 @@ class Table:
     def estimate(self) -> Estimate:
         """Unbiased shares of the true values with 95 % intervals, when all reports are counted."""
         return estimate(self.reports, self.part.channel)
+
+    @cached_property
+    def consistent(self) -> FloatArray:
+        """The most likely shares of the true values, (k,): >= 0, and they sum to 1."""
+        return estimate(self.reports, self.part.channel, method="maximum-likelihood").shares
 
 
 def privatize_files(
@@ -235,10 +241,9 @@ def private_document(
         )
     for table in tables:
         found, n = table.estimate, table.estimate.n
-        # An estimate may be negative; what it estimates is not, nor more than all rows.
-        numbers = (found.shares * n, found.standard_errors * n, np.clip(found.interval * n, 0, n))
-        rows = zip(table.labels, table.reports.tolist(), *(array.tolist() for array in numbers), strict=True)
-        names = ("levels", "reports", "estimate", "standard_error", "interval")
+        shares = (found.shares, table.consistent, found.standard_errors, found.interval)
+        rows = zip(table.labels, table.reports.tolist(), *((n * share).tolist() for share in shares), strict=True)
+        names = ("levels", "reports", "estimate", "consistent_estimate", "standard_error", "interval")
         estimates.append(
             {"columns": list(table.part.levels), "rows": [dict(zip(names, row, strict=True)) for row in rows]}
         )
@@ -271,10 +276,13 @@ def private_screen(document: dict[str, Any]) -> str:
     )
     for table in document["estimates"]:
         shown = [
-            [_count(row["reports"]), _count(row["estimate"]), " to ".join(map(_count, row["interval"]))]
+            [
+                *(_count(row[name]) for name in ("reports", "estimate", "consistent_estimate")),
+                " to ".join(map(_count, row["interval"])),
+            ]
             for row in table["rows"]
         ]
-        heading = ["Estimated from the private file", "reports", "estimate", "95 % interval"]
+        heading = ["Estimated from the private file", "reports", "unbiased", "consistent", "95 % interval"]
         lines += ["", *_lines(heading, table, shown)]
     lines += wrapped(ESTIMATES)
     if private:
@@ -289,10 +297,11 @@ def private_screen(document: dict[str, Any]) -> str:
 
 
 def _lines(heading: list[str], table: dict[str, Any], shown: list[list[str]]) -> list[str]:
-    lines = [cells(heading, COLUMNS)]
+    widths = COLUMNS[: len(heading)]
+    lines = [cells(heading, widths)]
     for row, numbers in zip(table["rows"][:ROWS_SHOWN], shown, strict=False):
         label = ", ".join(f"{column} {level}" for column, level in zip(table["columns"], row["levels"], strict=True))
-        lines.append(cells([label if len(label) < COLUMNS[0] else f"{label[: COLUMNS[0] - 2]}…", *numbers], COLUMNS))
+        lines.append(cells([label if len(label) < COLUMNS[0] else f"{label[: COLUMNS[0] - 2]}…", *numbers], widths))
     if len(shown) > ROWS_SHOWN:
         lines.append(f"... and {len(shown) - ROWS_SHOWN:,} more; --json lists all")
     return lines

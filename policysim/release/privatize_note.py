@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -49,66 +50,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Randomization:
-    """What is done to which columns.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-        Each column is in exactly one; their losses add up to epsilon.
-    epsilon : float
-        The privacy loss of a row.
-    epsilon_of_person : float
-        That of all rows of a person.
-    rows_each : int
-        How many rows a person has at most.
-    from_data : tuple of str
-        Columns whose levels were taken from the private rows, which no epsilon covers.
-    cuts : mapping of str to sequence of float
-        Of columns of numbers whose levels are bins, where these begin.
-    """
-
-    parts: tuple[Part, ...]
-    epsilon: float
-    epsilon_of_person: float
-    rows_each: int = 1
-    from_data: tuple[str, ...] = ()
-    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
-
-    @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
-        """What each private column may hold."""
-        return {column: names for part in self.parts for column, names in part.levels.items()}
-
-    @property
-    def features(self) -> list[Levels]:
-        """The same, with the cuts between bins."""
-        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
-
-
-def make_plan(
-    levels: Mapping[str, Sequence[str]],
-    epsilon: float,
-    *,
-    rows_each: int = 1,
-    separately: bool = False,
-    from_data: Sequence[str] = (),
-    cuts: Mapping[str, Sequence[float]] | None = None,
-) -> Randomization:
     """k-ary response over all combinations of the columns' levels, or for each column with an even share of epsilon.
 
     Parameters
     ----------
-    levels : mapping of str to sequence of str
-        At least two distinct, non-empty levels of each column.
-    epsilon : float
-        Of a person; > 0 and finite, and not so small that random words of 62 bits cannot keep to it.
+    levels : mapping of str to tuple of str
+        What each private column may hold: at least two distinct, non-empty levels of each column.
+    epsilon_of_person : float
+        Of all rows of a person; > 0 and finite, and not so small that random words of 62 bits cannot keep to it.
     rows_each : int
         How many rows a person has at most: each row gets an even share of epsilon.
     separately : bool
         Each column by itself with an even share of the row's, rounded down so that they never sum above it.
-    from_data : sequence of str
-        Columns whose levels were taken from the rows.
-    cuts : mapping of str to sequence of float, optional
+    from_data : tuple of str
+        Columns whose levels were taken from the private rows, which no epsilon covers.
+    cuts : mapping of str to sequence of float
         Of columns of numbers whose levels are bins, where these begin.
 
     Raises
@@ -118,28 +74,58 @@ def make_plan(
 
     Examples
     --------
-    >>> plan = make_plan({"age_band": ("young", "old"), "sex": ("0", "1")}, 1.0)
+    >>> plan = Randomization({"age_band": ("young", "old"), "sex": ("0", "1")}, 1.0)
     >>> [(tuple(part.levels), part.channel.n_values) for part in plan.parts]
     [(('age_band', 'sex'), 4)]
-    >>> [round(part.channel.epsilon, 9) for part in make_plan(plan.levels, 1.0, separately=True).parts]
+    >>> [round(part.channel.epsilon, 9) for part in Randomization(plan.levels, 1.0, separately=True).parts]
     [0.5, 0.5]
     """
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
-    checked, of_row = checked_levels(levels), _even_share(epsilon, rows_each)
-    groups = [{column: names} for column, names in checked.items()] if separately else [checked]
-    parts = []
-    for group in groups:
-        size = math.prod(map(len, group.values()))
-        if size > MOST_COMBINATIONS:
-            raise DataError(
-                f"{', '.join(group)}: {size:,} combinations of levels are too many to estimate, at most "
-                f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
-            )
-        channel = KAry(size, _even_share(of_row, len(groups)))
-        response_weights(size, amount(channel.epsilon))  # ValueError for an epsilon that no report can keep to
-        parts.append(Part(group, channel))
-    return Randomization(tuple(parts), of_row, epsilon, rows_each, tuple(from_data), cuts or {})
+
+    levels: Mapping[str, tuple[str, ...]]
+    epsilon_of_person: float
+    rows_each: int = 1
+    separately: bool = False
+    from_data: tuple[str, ...] = ()
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check epsilon and levels."""
+        epsilon = self.epsilon_of_person
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
+        object.__setattr__(self, "levels", checked_levels(self.levels))
+        for part in self.parts:
+            # ValueError for an epsilon that no report can keep to.
+            response_weights(part.channel.n_values, amount(part.channel.epsilon))
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The privacy loss of a row."""
+        return _even_share(self.epsilon_of_person, self.rows_each)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Each column is in exactly one; their losses add up to epsilon."""
+        columns = [{column: names} for column, names in self.levels.items()]
+        groups = columns if self.separately else [dict(self.levels)]
+        share = _even_share(self.epsilon, len(groups))
+        return tuple(Part(group, KAry(_size(group), share)) for group in groups)
+
+    @property
+    def features(self) -> list[Levels]:
+        """The columns with their levels, and the cuts between bins."""
+        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
+
+
+def _size(levels: Mapping[str, Sequence[str]]) -> int:
+    """The number of combinations of levels; DataError for more than can be estimated."""
+    size = math.prod(map(len, levels.values()))
+    if size > MOST_COMBINATIONS:
+        raise DataError(
+            f"{', '.join(levels)}: {size:,} combinations of levels are too many to estimate, at most "
+            f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
+        )
+    return size
 
 
 def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -233,12 +219,12 @@ def _written(document: Any) -> tuple[Randomization, dict[str, Any]]:
     if document["format"] != FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {document['format']!r}")
     columns, epsilon = document["columns"], float(document["epsilon"])
-    plan = make_plan(
-        {str(column["name"]): list(map(str, column["levels"])) for column in columns},
+    plan = Randomization(
+        {str(column["name"]): tuple(map(str, column["levels"])) for column in columns},
         document.get("epsilon_of_person", epsilon),
         rows_each=index(document.get("rows_per_person", 1)),
         separately=len(document["channels"]) > 1,
-        from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
+        from_data=tuple(column["name"] for column in columns if column["levels_from"] == DATA),
     )
     unchanged, release = list(map(str, document["unchanged"])), document["drawn"] == RELEASE
     return plan, json.loads(json_text(note_document(plan, unchanged, index(document["rows"]), release=release)))

@@ -5,6 +5,7 @@ It says what may be published, and apart from it what may not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -85,6 +86,11 @@ class Terms:
         if self.rows_each > 1 and (self.proportions or self.split_by_share):
             raise ValueError("shares need a public number of rows for each person: score the number of people")
 
+    def true_sensitivity(self, people: Sequence[int] | IntArray) -> tuple[float, float]:
+        """`true_sensitivity` for all rows of a person, of a group with so many people for each candidate, (k,)."""
+        by_a_row = true_sensitivity(self.adjacency, self.proportions, int(sum(people)), len(people))
+        return self.rows_each * by_a_row[0], self.rows_each * by_a_row[1]
+
     @property
     def rising(self) -> bool:
         """Whether scores are monotone: a person who is added raises one count, and lowers all other proportions."""
@@ -133,25 +139,35 @@ class GroupChoice:
     ----------
     group : str
         Its name; "" where there is but one.
-    counts : array, (k,)
-        People per candidate. Private, as everything computed from it.
-    proportions : bool
-        Whether scores are shown as shares.
-    sensitivity : float
-        The one in use, in the unit of the score.
-    true_sensitivity, true_range : float
-        What is true, from `true_sensitivity`.
+    terms : Terms
+        How it is made.
     selection : Selection
         The mechanism. It runs on counts, which are whole, in either case: a share is a count in another unit.
     """
 
     group: str
-    counts: IntArray
-    proportions: bool
-    sensitivity: float
-    true_sensitivity: float
-    true_range: float
+    terms: Terms
     selection: Selection
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """People per candidate, (k,). Private, as everything computed from it."""
+        return np.array(self.selection.given, dtype=np.intp)
+
+    @property
+    def sensitivity(self) -> float:
+        """The one in use, in the unit of the score."""
+        return self.true_sensitivity if self.terms.sensitivity is None else self.terms.sensitivity
+
+    @property
+    def true_sensitivity(self) -> float:
+        """What is true, in the unit of the score."""
+        return self.terms.true_sensitivity(self.counts)[0]
+
+    @property
+    def true_range(self) -> float:
+        """The most by which a difference of two scores changes."""
+        return self.terms.true_sensitivity(self.counts)[1]
 
     @property
     def epsilon(self) -> float:
@@ -176,7 +192,7 @@ class GroupChoice:
     def scores(self) -> FloatArray:
         """Counts or shares, (k,)."""
         counts = self.counts.astype(np.float64)
-        return counts / counts.sum() if self.proportions else counts
+        return counts / counts.sum() if self.terms.proportions else counts
 
     @cached_property
     def ranks(self) -> IntArray:
@@ -195,10 +211,7 @@ def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
         # Under add-or-remove-one, that nobody is there is not to be told either.
         if n == 0 and (terms.proportions or (total == 0 and terms.adjacency == REPLACE)):
             raise DataError(f"{counts.source}: {group + ' has no people' if group else 'counts no people'}")
-        true, spread = (
-            terms.rows_each * by_a_row
-            for by_a_row in true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
-        )
+        true, _ = terms.true_sensitivity(people)
         declared = true if terms.sensitivity is None else terms.sensitivity
         # 1/n times n is 1, also where floating point disagrees.
         unit = 1.0 if terms.sensitivity is None and terms.adjacency == REPLACE else declared * n
@@ -210,9 +223,7 @@ def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
             monotone=terms.monotone,
             candidates=counts.candidates,
         )
-        found.append(
-            GroupChoice(group, np.array(people, dtype=np.intp), terms.proportions, declared, true, spread, selection)
-        )
+        found.append(GroupChoice(group, terms, selection))
     return found
 
 
@@ -248,8 +259,23 @@ def release_document(
             for choice in found
         ],
         "privacy_loss": max(choice.loss for choice in found),
+        "group_change_loss": _group_change_loss(terms, found),
         "warnings": _warnings(counts, terms, found),
     }
+
+
+def _group_change_loss(terms: Terms, found: list[GroupChoice]) -> float | None:
+    """What a person who changes group loses at most, by the two choices together; None where that is not asked.
+
+    A person who leaves a group lowers one count of it, where one who changes value lowers one and raises another: half
+    the range at the same scale, and so half the loss. The same for who joins. Only the scale of a declared sensitivity
+    of proportions moves with the size of a group; then each of the two loses up to what a change of value does. Where
+    epsilon is split by shares, the sizes of groups are published as they are, and nothing bounds what that tells.
+    """
+    if len(found) < 2 or terms.adjacency != REPLACE or terms.split_by_share:
+        return None
+    two_largest = math.fsum(sorted(choice.loss for choice in found)[-2:])
+    return two_largest if terms.proportions and terms.sensitivity is not None else two_largest / 2
 
 
 def release_of(counts: Counts, by: str | None, terms: Terms, found: list[GroupChoice], *, each: bool) -> Release:
@@ -365,10 +391,9 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
         f"Hidden: {assumed['hidden']} ({drawn['adjacency']}). Assumed public: {', '.join(assumed['public'])}.",
         *([costs[0][1]] if alike else [title + cost for title, cost in costs]),
     ]
-    whole = all(choice["epsilon"] == drawn["epsilon"] for choice in choices)
-    if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE:
-        most = _spent(2 * max(drawn["epsilon"], drawn["privacy_loss"]))
-        about.append(f"If a person's group can change too, two choices change: a privacy loss of up to {most}.")
+    if drawn["group_change_loss"] is not None:
+        most = _spent(drawn["group_change_loss"])
+        about.append(f"If a person's group changes, too, two choices change: a privacy loss of up to {most} in all.")
     lines += wrapped(*about)
     if analysis:
         lines += ["", NOT_A_RELEASE.center(line_width(), "─")]

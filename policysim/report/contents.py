@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from policysim.files.keyed_digests import DataFiles
 from policysim.numbers import written
 from policysim.report.findings import Findings
 from policysim.report.screen import Screen
@@ -48,7 +49,7 @@ class Drawing:
     alternative: str = ""
     file: str = ""
     epsilons: tuple[float, ...] = ()
-    _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
+    _drawn: dict[SizeName, Figure] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; drawn once for each."""
@@ -107,7 +108,9 @@ class Contents:
     drawings : sequence of Drawing
         The figures, in the order of the page.
     identity : mapping
-        What the numbers depend on, for the manifest: the study and its files' digests.
+        What the numbers depend on, for the manifest, beside the data: the study and its files' digests.
+    data : DataFiles
+        The files of patients' data, of which the manifest has digests, too.
     arguments : tuple of str
         The command line that makes it again, such as ("compare", "covid"); empty where none does.
     packages : mapping of str to str
@@ -132,6 +135,7 @@ class Contents:
     epsilon: float = 1.0
     page_data: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] = field(default_factory=dict)
+    data: DataFiles = field(default_factory=DataFiles)
     arguments: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)

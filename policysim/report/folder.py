@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Of manifests: those of another format are refused.
-FORMAT = 3
+FORMAT = 4
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
@@ -120,13 +119,16 @@ def folder_files(
     versions = versions_of(report)
     files[PAGE] = page(report, drawings, vectors, versions, [name for name in files if name.endswith(".csv")]).encode()
     progress.advance()
+    digests = report.data.digests()
+    assert digests is not None  # a key that is missing is made
     manifest = {
         "format": FORMAT,
         "command": list(report.arguments),
         **report.identity,
+        **report.data.document(digests),
         "versions": versions,
         "answer": [f"{line.label}: {line.text}" for line in report.printed.lines],
-        "results": {name: digest(content) for name, content in files.items()},
+        "results": {name: digests.of(content) for name, content in files.items()},
     }
     return {**files, **report.files, MANIFEST: json_text(manifest).encode()}
 
@@ -139,11 +141,6 @@ def versions_of(report: Contents) -> dict[str, str]:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return {**versions, **report.packages}
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 of a file's content."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def write_report(folder: Path, report: Contents, files: Mapping[str, bytes]) -> None:

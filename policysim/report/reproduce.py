@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, one_line
-from policysim.files.many_files import file_digest
+from policysim.files.keyed_digests import KEY, DataFiles, Digests
 from policysim.numbers import several, to_csv
 from policysim.report.contents import MANIFEST, PAGE, Contents
 from policysim.report.differences import (
@@ -29,12 +29,17 @@ from policysim.report.differences import (
 from policysim.report.folder import FORMAT, FigureFiles, versions_of
 from policysim.study.declared import Study
 from policysim.study.study_reader import STUDY, load_study, study_names
+from policysim.words import wrapped
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
 MOST_BYTES = 10_000_000
 # Longer command lines would only take time.
 MOST_ARGUMENTS, LONGEST_ARGUMENT = 100, 10_000
 MOST_SHOWN, MOST_LETTERS = 20, 300
+WITHOUT_KEY = (
+    f"Not checked: whether data, pages and figures are those of that run. Its digests are under a key, {KEY} beside "
+    "the data, which is missing here or another one."
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Manifest:
     name : str
         Of the study.
     results : mapping of relative path to str
-        The SHA-256 of each file that the run made.
+        The digest of each file that the run made.
     """
 
     path: Path
@@ -72,8 +77,16 @@ class Manifest:
         """The tables among its results, as they are now; InputFileError where one cannot be read."""
         return {name: csv_rows(self.path_of(name)) for name in self.results if name.endswith(".csv")}
 
+    def digests(self, data: DataFiles) -> Digests | None:
+        """Those that the run took of its data; None where the key beside them is not the run's."""
+        digests, stated = data.digests(make_key=False), self.document.get("data")
+        stated_key = stated.get("key") if isinstance(stated, dict) else None
+        return digests if digests is not None and digests.key_check == stated_key else None
+
     def study(self) -> Study:
         """The study, built in or beside the manifest, whose files have the digests that the manifest states.
+
+        Data are not checked without the key of the run.
 
         Raises
         ------
@@ -92,16 +105,17 @@ class Manifest:
         if study.digest != self.document["study"]["sha256"]:
             source = path.as_posix() if path.exists() else self.name
             raise InputFileError(f"{source}: is not the study of {self.path.as_posix()}: its SHA-256 is another one")
+        digests = self.digests(study.data)
         try:
-            identity = study.identity
+            now = {**study.identity, **({} if digests is None else study.data.document(digests))}
         except OSError as error:
             raise InputFileError(f"{error.filename}: cannot be read: {error.strerror}") from None
-        for key, now in identity.items():
-            then = self.document.get(key)
-            if key != "study" and now != then:
-                what = f"the data ({', '.join(now)})" if isinstance(now, dict) else f"the {key.removesuffix('_sha256')}"
-                kind = ValueError if isinstance(now, dict) else InputFileError
-                raise kind(f"{self.path.as_posix()}: {what} changed since this report was made (another SHA-256)")
+        for key, value in now.items():
+            if key != "study" and value != self.document.get(key):
+                of_data = key == "data"
+                what = f"data ({', '.join(study.data.names)})" if of_data else key.removesuffix("_sha256")
+                kind = ValueError if of_data else InputFileError
+                raise kind(f"{self.path.as_posix()}: the {what} changed since this report was made (another digest)")
         return study
 
 
@@ -132,7 +146,7 @@ def read_manifest(path: Path) -> Manifest:
         "command must be a list of texts": _are_arguments(arguments),
         "command is empty: its report was made in Python": arguments,
         "study must have a name and a sha256": _names_a_study(study),
-        "results must be a table of relative paths, a table.csv among them, and their SHA-256": _are_results(results),
+        "results must be a table of relative paths, a table.csv among them, and their digests": _are_results(results),
     }
     for fault, holds in faults.items():
         if not holds:
@@ -183,12 +197,15 @@ class Reproduction:
         missing or were changed after the run.
     versions : tuple of Disagreement
         Packages of another version, which are no failure.
+    digests_checked : bool
+        Whether the key of the run's digests was there, if they are under one.
     """
 
     manifest: Manifest
     n_numbers: Mapping[str, int]
     differences: tuple[Disagreement, ...]
     versions: tuple[Disagreement, ...]
+    digests_checked: bool
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -196,6 +213,7 @@ class Reproduction:
             "manifest": self.manifest.path.as_posix(),
             "command": list(self.manifest.arguments),
             "agree": not self.differences,
+            "digests_checked": self.digests_checked,
             "numbers": dict(self.n_numbers),
             "differences": [asdict(difference) for difference in self.differences],
             "versions": [asdict(difference) for difference in self.versions],
@@ -213,7 +231,9 @@ class Reproduction:
             lines += [f"  and {more:,} more; --json lists all"] if more > 0 else []
         else:
             others = several(len(self.manifest.results) - n_tables, "other file")
-            lines.append(f"{numbers} agree; {others} beside them unchanged since that run.")
+            unchanged = " unchanged since that run" if self.digests_checked else ""
+            lines.append(f"{numbers} agree; {others} beside them{unchanged}.")
+        lines += [] if self.digests_checked else wrapped(WITHOUT_KEY)
         if self.versions:
             reason = ", which may be the reason" if self.differences else ""
             changed = "; ".join(f"{one.column} {one.old}, now {one.new}" for one in self.versions)
@@ -247,6 +267,7 @@ def compare_with(
         The figure files that the command asks for.
     """
     found: list[Disagreement] = []
+    digests = manifest.digests(report.data)
     new = {f"{name}.csv": csv_text(to_csv(table).decode()) for name, table in report.tables.items()}
     for name, table in old.items():
         found += differences(name, table, new.get(name, table))
@@ -257,7 +278,7 @@ def compare_with(
         path = manifest.path_of(name)
         if not path.is_file():
             found.append(Disagreement(name, 0, {}, "file", "written by that run", MISSING))
-        elif name not in old and file_digest(path) != then:
+        elif digests is not None and name not in old and digests.of_file(path) != then:
             found.append(Disagreement(name, 0, {}, "file", "written by that run", "changed"))
     stated = manifest.document.get("versions")
     before, now = stated if isinstance(stated, dict) else {}, versions_of(report)
@@ -266,4 +287,5 @@ def compare_with(
         for name in dict.fromkeys([*before, *now])
         if before.get(name) != now.get(name)
     )
-    return Reproduction(manifest, {name: table.n_numbers for name, table in old.items()}, tuple(found), versions)
+    n_numbers = {name: table.n_numbers for name, table in old.items()}
+    return Reproduction(manifest, n_numbers, tuple(found), versions, digests is not None)

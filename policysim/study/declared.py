@@ -23,7 +23,7 @@ from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
-from policysim.files.many_files import file_digest, parts_digest
+from policysim.files.keyed_digests import DataFiles
 from policysim.study.stated_bounds import counted_outcomes, hidden_contraindications, named_outcomes, why_refused
 from policysim.study.sweep import checked_epsilons
 from policysim.utility import COSTS, Utility
@@ -151,8 +151,13 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What identifies this study, for a manifest: its name, its title, and the digest of each file."""
+        """What identifies this study, for a manifest: its name, its title, and digests of what describes no patient."""
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
+    @property
+    def data(self) -> DataFiles:
+        """The files of patients' data; none, where the patients are those of a model."""
+        return DataFiles()
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -414,6 +419,9 @@ class CohortStudy(ModelledStudy):
         --as cells` or `ps.private_cells` made. The outcome is `failures`, of weight 1
     cohort.source
         the source of the numbers, and their licence; every page prints it
+    cohort.public : false
+        `true` if anyone may have the files: a report's manifest then has their SHA-256. Otherwise its digests are under
+        a key beside the data, `policysim-digest.key`
 
     Attributes
     ----------
@@ -425,12 +433,15 @@ class CohortStudy(ModelledStudy):
         Where the numbers are from, in words; empty if nobody says it.
     past : PastPatients or None
         The patients whose private cells the table is made from; None for another table.
+    public_data : bool
+        Whether anyone may have the files.
     """
 
     cohort: Cohort
     paths: tuple[Path, ...]
     source: str = ""
     past: PastPatients | None = None
+    public_data: bool = False
 
     @property
     def weights(self) -> dict[str, float]:
@@ -452,9 +463,9 @@ class CohortStudy(ModelledStudy):
         return tuple(dict.fromkeys((*self.cohort.outcomes, COSTS)))
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """With the digests of its files."""
-        return {**super().identity, "cohort": {path.name: file_digest(path) for path in self.paths}}
+    def data(self) -> DataFiles:
+        """The table, and its versions."""
+        return DataFiles(self.paths, self.public_data)
 
 
 @dataclass(frozen=True, repr=False)
@@ -480,13 +491,10 @@ class LoggedStudy(Study):
         return self.log.space
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """With the data, by the names of their files; many files have one digest, that of their names and digests."""
-        if len(self.log.parts) > 1:
-            data = dict([parts_digest(self.log.parts)])
-        else:
-            data = {path.name: file_digest(path) for path in self.log.files.values()}
-        return {**super().identity, "data": data}
+    def data(self) -> DataFiles:
+        """The log: one table, three, or many parts."""
+        several = len(self.log.parts) > 1
+        return DataFiles(self.log.parts if several else tuple(self.log.files.values()), self.log.public, several)
 
 
 def require_scenario(study: Study) -> ScenarioStudy:

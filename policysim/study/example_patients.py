@@ -86,7 +86,7 @@ class ExampleRows:
     """
 
     records: IntArray
-    known: dict[Policy, FloatArray] = field(default_factory=dict)
+    known: dict[Policy, FloatArray] = field(default_factory=dict, init=False)
 
 
 def example_probabilities(

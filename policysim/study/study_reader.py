@@ -197,7 +197,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     treatment, patients = section.column("treatment"), PATIENTS if cells else section.column("patients")
     named = [section.column("cells")] if cells else [section.column("file"), section.text("redraws", "")]
     files = [path.parent / file for file in named if file]
-    source = section.text("source", "")
+    source, public = section.text("source", ""), section.flag("public", default=False)
     shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
     table.close(*OF_THE_MODEL)
     table.file.raise_if_any()
@@ -229,6 +229,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         "past": past,
         "paths": tuple(files),
         "source": source,
+        "public_data": public,
         "utility": Utility(weights, costs),
     }
 

@@ -99,6 +99,7 @@ def report(
             "epsilon": study.epsilon,
             **({"public": list(study.public)} if study.public else {}),
         },
+        data=study.data,
         packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},
         related=study.related,
     )

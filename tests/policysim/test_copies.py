@@ -1,6 +1,7 @@
 """Copies of problems, policies and private models: read-only, and all that is computed of them is computed anew."""
 
 import copy
+import math
 import pickle
 from dataclasses import is_dataclass, replace
 
@@ -13,8 +14,13 @@ from small_processes import random_arrays
 from small_studies import SCENARIO
 
 import policysim as ps
+from envs.records import Lookup
 from policies import DecisionProblem, make_policy
 from policies.adjacency import Listed
+from policies.selection import Selection
+from policysim.decision.demands import Curve
+from policysim.release.privatize_note import Randomization
+from policysim.report.contents import Drawing
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
 WAYS = {
@@ -201,6 +207,44 @@ def test_a_private_model_with_another_epsilon_or_sample_has_floors_of_its_own():
         assert np.abs(other.predict_proba(Q) - before).max() > 0.01
 
 
+def private(values):
+    """A randomisation of one column, and what it says and does: the epsilon of a row and of its channel."""
+    return [values.epsilon, values.parts[0].channel.epsilon, values.parts[0].channel.n_values]
+
+
+PLANNED = Randomization({"ill": ("no", "yes")}, 1.0)
+# What has been asked already, what is replaced in it, what it is then, and what it is asked.
+REPLACED = {
+    "selection": (ps.select([3, 5, 4], epsilon=1.0), {"epsilon": 0.1}, ps.select([3, 5, 4], epsilon=0.1)),
+    "scores": (ps.select([3, 5, 4], epsilon=1.0), {"given": [9, 5, 4]}, ps.select([9, 5, 4], epsilon=1.0)),
+    "mechanism": (
+        ps.select([3, 5, 4], epsilon=1.0),
+        {"mechanism": "exponential-monotone"},
+        ps.select([3, 5, 4], epsilon=1.0, mechanism="exponential-monotone"),
+    ),
+    "randomisation": (PLANNED, {"epsilon_of_person": 0.1}, Randomization(PLANNED.levels, 0.1)),
+    "its levels": (PLANNED, {"levels": {"ill": ("a", "b", "c")}}, Randomization({"ill": ("a", "b", "c")}, 1.0)),
+    "curve": (Curve("tanh", math.tanh), {"measure": math.sin}, Curve("sin", math.sin)),
+    "drawing": (Drawing("a", str.upper), {"draw": str.title}, Drawing("a", str.title)),
+    "lookup": (Lookup(np.array([[0, 1], [1, 1]])), {"codes": np.array([[1, 0]])}, Lookup(np.array([[1, 0]]))),
+}
+ASKED = {
+    Selection: lambda chosen: [chosen.scores, chosen.probabilities, chosen.scale],
+    Randomization: private,
+    Curve: lambda curve: [curve(0.5), curve.first_reaching(0.3)],
+    Drawing: lambda drawing: [drawing.at("page")],
+    Lookup: lambda at: [at.of(np.arange(4).reshape(2, 2))],
+}
+
+
+@pytest.mark.parametrize(("original", "changes", "wanted"), REPLACED.values(), ids=REPLACED)
+def test_what_was_computed_before_is_computed_anew_of_what_is_replaced(original, changes, wanted):
+    ask = ASKED[type(original)]
+    before = ask(original)
+    assert_equal(ask(replace(original, **changes)), ask(wanted))
+    assert_equal(ask(original), before)
+
+
 def test_what_cannot_be_replaced_is_refused_in_a_line():
     network = ps.privatize_policy(doubled, 1.0, policy="exponential", lower=0.0, upper=1.0)
     refused = [
@@ -208,6 +252,9 @@ def test_what_cannot_be_replaced_is_refused_in_a_line():
         (network, {"mechanism": make_policy("optimal", epsilon=1.0)}, "policy must be one of .*, got policy='optimal'"),
         (ps.privatize_policy(doubled, 1.0), {"public_scores": [[0.0, np.nan]]}, r"got sample\[0, 1\]=nan"),
         (process(), {"horizon": 5}, "horizon is declared with init=False"),
+        (ps.select([1, 2], epsilon=1.0), {"epsilon": -1.0}, "epsilon must be"),
+        (ps.select([1, 2], epsilon=1.0), {"given": [1, 2, 3]}, "candidates must be 3 distinct names"),
+        (PLANNED, {"epsilon_of_person": 0.0}, "epsilon must be > 0 and finite"),
         (bank()[2].problem, {"prior": [0.5, 0.5]}, "prior must have shape"),
         (bank()[0].problem, {"adjacency": ps.OneFeature((7, 11))}, "the adjacency is over 77 records"),
     ]

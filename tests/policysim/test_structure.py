@@ -127,6 +127,27 @@ def test_a_circle_would_be_found():
     assert circle({"a": {"b", "c"}, "b": {"c"}}) is None
 
 
+# Fields of results, found together with the others by a search.
+OF_RESULTS = {("Plan", "_actions"), ("PrivateCourse", "_process"), ("PrivateCourse", "_tables")}
+
+
+def private_parameters(text):
+    """The class and name of each private field that `dataclasses.replace` hands on."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+            for field in node.body:
+                private = isinstance(field, ast.AnnAssign) and ast.unparse(field.target).startswith("_")
+                if private and "init=False" not in ast.unparse(field):
+                    yield node.name, ast.unparse(field.target)
+
+
+def test_what_an_object_fills_itself_is_no_parameter_of_its_class():
+    found = {field for path in FILES.values() for field in private_parameters(path.read_text(encoding="utf-8"))}
+    assert found == OF_RESULTS
+    planted = "@dataclass(frozen=True)\nclass Scores:\n    _kept: dict = field(default_factory=dict)"
+    assert list(private_parameters(planted)) == [("Scores", "_kept")]
+
+
 def test_every_package_is_typed():
     assert all((ROOT / top / "py.typed").exists() for top in TOPS)
 

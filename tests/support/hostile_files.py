@@ -28,7 +28,7 @@ from small_studies import DEPENDENT, SCENARIO, STUDY
 
 from policysim.cli.main import said_on_purpose
 from policysim.errors import OutputError, UsageError
-from policysim.release.privatize_note import make_plan, note_document
+from policysim.release.privatize_note import Randomization, note_document
 from policysim.report.folder import FORMAT
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +138,9 @@ RELEASE = {
 }  # fmt: skip
 SELECTION = RELEASE | {"what": "select", "sha256": ["a" * 64], "adjacency": "add-or-remove-one"}
 BESIDE = {"made_by": "policysim simulate", "study": "study.toml", "sha256": hashlib.sha256(STUDY.encode()).hexdigest()}
-NOTE = note_document(make_plan({"sex": ("m", "f")}, 1.0), ["patient", "arm", "age", "cured", "days"], 40, release=True)
+NOTE = note_document(
+    Randomization({"sex": ("m", "f")}, 1.0), ["patient", "arm", "age", "cured", "days"], 40, release=True
+)
 MANIFEST = json.loads((ROOT / "reports/warfarin/manifest.json").read_text(encoding="utf-8"))
 MANIFEST |= {"format": FORMAT, "command": ["compare", "warfarin", "--epsilon", "0.1,1", "--price-list"]}
 

@@ -128,6 +128,14 @@ def test_the_error_of_a_noisy_table_is_that_of_drawn_noise(ways):
     assert ways.loc[("noisy table", 1.0), "error_of_a_count"] == pytest.approx(2.80, abs=0.005)
 
 
+@pytest.mark.parametrize(("epsilon", "first"), [(0.1, 9), (1.0, 9), (5.0, 29)])
+def test_a_noisy_table_is_the_more_accurate_from_as_many_rows_on_as_the_docs_say(epsilon, first):
+    even = ps.DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord())
+    for patients in (first - 1, first):
+        error = ps.ways_to_publish(even, epsilon, patients).set_index("way")["error_of_a_count"]
+        assert (error["noisy table"] < error["noisy values"]) == (patients >= first)
+
+
 def test_a_channel_that_hides_a_treatment_determines_no_counts():
     assert math.isnan(error_of_a_count(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([5.0, 5.0])))
     assert math.isnan(error_of_a_count(np.array([[0.9, 0.1], [math.nan, math.nan]]), np.array([5.0, 0.0])))

@@ -12,7 +12,7 @@ from private_files import run
 from policies.levels import Levels, codes_of_keys, level_key
 from policysim.cli.main import main
 from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_note import Randomization
 from policysim.release.privatize_source import open_source
 from policysim.study.study_reader import load_study
 
@@ -103,10 +103,10 @@ def test_a_copy_of_parquet_holds_bins_as_text_and_levels_in_their_type(tmp_path)
     pq.write_table(pa.table({"age": ages, "sex": groups.fill_null(0), "known": groups}), data)
     out = tmp_path / "private.simulated.parquet"
     levels = {"age": BANDS, "sex": ("0", "1"), "known": ("0", "1", "NA")}
-    privatize_files(open_source(data), out, make_plan(levels, 60.0, cuts={"age": (40, 60)}), seed=1)
+    privatize_files(open_source(data), out, Randomization(levels, 60.0, cuts={"age": (40, 60)}), seed=1)
     found = pq.read_table(out)
     assert found.column("age").to_pylist() == ["< 40", "40 to < 60", "≥ 60"]
     assert found.column("sex").to_pylist() == [1.0, 0.0, 0.0] and found.schema.field("sex").type == pa.float64()
     assert found.column("known").to_pylist() == ["1", "NA", "0"]
     assert read_private(out)[1][0].reports.sum() == 3
-    assert Levels("age", BANDS, (40, 60)) in make_plan(levels, 60.0, cuts={"age": (40, 60)}).features
+    assert Levels("age", BANDS, (40, 60)) in Randomization(levels, 60.0, cuts={"age": (40, 60)}).features

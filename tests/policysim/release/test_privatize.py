@@ -60,6 +60,32 @@ def test_the_screen_shows_the_reports_and_what_they_mean(capsys, data, out):
     assert "not_private" not in document
 
 
+def test_3000_codes_have_intervals_within_the_rows_and_counts_that_add_up_beside_unbiased_ones(capsys, data, out):
+    """Most codes are nobody's: unbiased counts are below 0, and those cut off at 0 sum to far more than all rows."""
+    codes = [f"I{number:04}" for number in range(3000)]
+    data.write_text("\n".join(["icd", *np.random.default_rng(1).choice(codes[:50], 500)]) + "\n")
+    levels = f"icd={','.join(codes)}"
+    _, printed, _ = run(capsys, data, "--column", "icd", "--levels", levels, "--epsilon", 2, "--out", out, "--json")
+    rows = json.loads(printed)["estimates"][0]["rows"]
+    reports, unbiased, consistent = (
+        np.array([row[name] for row in rows]) for name in ("reports", "estimate", "consistent_estimate")
+    )
+    assert all(0 <= row["interval"][0] <= row["interval"][1] <= 500 for row in rows)
+    assert unbiased.sum() == pytest.approx(500) and unbiased.min() < 0
+    assert unbiased.clip(0).sum() > 5000
+    assert consistent.sum() == pytest.approx(500) and consistent.min() >= 0
+
+    def log_likelihood(counts):
+        lie = 1 / (np.exp(2) + 2999)
+        return reports @ np.log(lie + (np.exp(2) - 1) * lie * counts / 500)
+
+    # No other counts make the reports likelier: not a step towards the truth, nor towards any single code.
+    for other in (np.eye(3000) * 500)[::100]:
+        assert log_likelihood(consistent) >= log_likelihood(0.99 * consistent + 0.01 * other)
+    screen = run(capsys, "--estimate", out)[1]
+    assert "unbiased   consistent" in screen and max(map(len, screen.splitlines()[1:-1])) <= 100
+
+
 def test_a_file_that_is_private_already_is_warned_about_whatever_its_note(capsys, data, out):
     run(capsys, data, *COLUMNS, "--epsilon", 2, *DECLARED, "--out", out)
     Path(f"{out}.privacy.json").write_text("{")

@@ -16,7 +16,7 @@ from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
 from policysim.progress import Progress
 from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_note import Randomization
 from policysim.release.privatize_source import levels_in, open_source
 
 CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
@@ -25,7 +25,7 @@ CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 def privatized(path, levels, name="private", **options):
     """The private file of a file, in a simulation."""
     out = path.with_name(f"{name}.simulated{path.suffix}")
-    privatize_files(open_source(path), out, make_plan(levels, 1.0), seed=1, **options)
+    privatize_files(open_source(path), out, Randomization(levels, 1.0), seed=1, **options)
     return out
 
 
@@ -145,7 +145,7 @@ def test_levels_from_files_whose_columns_have_other_types_are_those_of_all(tmp_p
     levels = levels_in(open_source(folder), ["code"])
     assert levels == {"code": ["2", "3", "9", "10"]}
     out = tmp_path / "private.simulated"
-    privatize_files(open_source(folder), out, make_plan(levels, 1.0), seed=1)
+    privatize_files(open_source(folder), out, Randomization(levels, 1.0), seed=1)
     assert [pq.read_schema(path).field("code").type for path in sorted(out.iterdir())] == [
         values.type for values in columns.values()
     ]

@@ -8,10 +8,10 @@ from private_files import COLUMNS, DECLARED, LEVELS, people, read_rows, run, wri
 from policysim.release import privatize as module
 from policysim.release.ledger import Ledger
 from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import make_plan, note_path
+from policysim.release.privatize_note import Randomization, note_path
 from policysim.release.privatize_source import open_source
 
-PLAN = make_plan(LEVELS, 1.0)
+PLAN = Randomization(LEVELS, 1.0)
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
 
 

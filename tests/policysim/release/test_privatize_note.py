@@ -19,7 +19,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
 from policysim.release.exact import declared_epsilon, response_weights
 from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import make_plan, note_document, note_path, read_note
+from policysim.release.privatize_note import Randomization, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source
 
 SEED = 987654321
@@ -37,7 +37,7 @@ def loss(document):
 @pytest.mark.parametrize("separately", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_what_the_note_says_loses_epsilon_and_no_more(epsilon, separately):
-    note = note_document(make_plan(THREE, epsilon, separately=separately), [], 1, release=True)
+    note = note_document(Randomization(THREE, epsilon, separately=separately), [], 1, release=True)
     assert loss(note) == pytest.approx(epsilon, abs=1e-12)
 
 
@@ -45,7 +45,7 @@ def test_what_the_note_says_loses_epsilon_and_no_more(epsilon, separately):
 def test_parts_never_sum_above_epsilon_in_exact_arithmetic(parts):
     levels = {f"column {i}": ("0", "1", "2") for i in range(parts)}
     for epsilon in (*(i / 10 for i in range(1, 40)), 1 / 3, math.log(2), math.nextafter(1, 0)):
-        channels = [part.channel for part in make_plan(levels, epsilon, separately=True).parts]
+        channels = [part.channel for part in Randomization(levels, epsilon, separately=True).parts]
         declared = min(Fraction(epsilon), Fraction(repr(epsilon)))
         # What is stated, however it is read, and what is drawn with.
         assert sum(Fraction(channel.epsilon) for channel in channels) <= declared
@@ -82,7 +82,7 @@ def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(
     schema = pa.schema([field], metadata={"summary": "40-times-rare", "pandas": '{"num_categories": 1}'})
     pq.write_table(pa.table([values], schema=schema), data)
     levels = ("rare", "common", "usual")
-    privatize_files(open_source(data), out, make_plan({"secret": levels}, 0.1), seed=1)
+    privatize_files(open_source(data), out, Randomization({"secret": levels}, 0.1), seed=1)
     found = pq.read_table(out)
     assert found.column("secret").chunk(0).dictionary.to_pylist() == list(levels)
     said = {**(pq.read_schema(out).metadata or {}), **(pq.read_schema(out).field("secret").metadata or {})}
@@ -93,14 +93,14 @@ def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(
 def private(tmp_path):
     data = write_people(tmp_path / "data.csv", 60)
     out = tmp_path / "private.simulated.csv"
-    privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=1)
+    privatize_files(open_source(data), out, Randomization(LEVELS, 1.0), seed=1)
     return out
 
 
 def test_a_note_is_read_as_it_was_written(private):
     plan, note = read_note(private)
     assert json_text(note) == note_path(private).read_text()
-    assert plan == make_plan(LEVELS, 1.0)
+    assert plan == Randomization(LEVELS, 1.0)
     note_path(private).write_text(json.dumps({**note, "rows_per_person": 1, "added": "later"}))
     assert read_note(private) == (plan, note)
     assert note == note_document(plan, ["person", "note"], 60, release=False)
@@ -132,7 +132,7 @@ def changed(document, path, value):
 )
 def test_a_note_that_does_not_hold_together_is_refused(tmp_path, path, value, message):
     private = tmp_path / "private.csv"
-    document = note_document(make_plan(LEVELS, 1.0), ["person", "note"], 60, release=False)
+    document = note_document(Randomization(LEVELS, 1.0), ["person", "note"], 60, release=False)
     note_path(private).write_text(json.dumps(changed(document, path, value)))
     with pytest.raises(DataError) as error:
         read_note(private)
@@ -150,7 +150,7 @@ def test_what_is_no_note_is_refused_in_one_line(capsys, private, content):
 
 @given(st.data())
 def test_junk_anywhere_in_a_note_never_raises_anything_else(tmp_path_factory, data):
-    document = note_document(make_plan(LEVELS, 1.0, separately=True), ["person"], 60, release=True)
+    document = note_document(Randomization(LEVELS, 1.0, separately=True), ["person"], 60, release=True)
     path, place = [], document
     while isinstance(place, dict | list) and place and (not path or data.draw(st.booleans())):
         key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))

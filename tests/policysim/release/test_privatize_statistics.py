@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from policysim.release.privatize import privatize_files
-from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_note import Randomization
 from policysim.release.privatize_source import open_source
 
 LEVELS = {"age": ("young", "middle", "old"), "sex": ("0", "1")}
@@ -45,7 +45,7 @@ def z_scores(table, true, k, epsilon):
 
 def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
     out = tmp_path / "out.simulated.csv"
-    plan = make_plan(LEVELS, 2.0, separately=True)
+    plan = Randomization(LEVELS, 2.0, separately=True)
     _, tables = privatize_files(open_source(data), out, plan, seed=12)
     for axis, (table, k) in enumerate(zip(tables, (3, 2), strict=True)):
         true = {}
@@ -55,14 +55,14 @@ def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
 
 
 def test_a_release_is_right_too(data, tmp_path):
-    _, (table,) = privatize_files(open_source(data), tmp_path / "out.csv", make_plan(LEVELS, 1.0))
+    _, (table,) = privatize_files(open_source(data), tmp_path / "out.csv", Randomization(LEVELS, 1.0))
     # The operating system's randomness has no seed: beyond 7 in one of 6e10 runs.
     assert np.abs(z_scores(table, COUNTS, 6, 1.0)).max() < 7
 
 
 def test_rows_hold_reports_of_their_own_values(data, tmp_path):
     out = tmp_path / "out.simulated.csv"
-    privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=13)
+    privatize_files(open_source(data), out, Randomization(LEVELS, 1.0), seed=13)
     p, q = probabilities(6, 1.0)
     values = [(age, sex) for age in LEVELS["age"] for sex in LEVELS["sex"]]
     true, found = pairs(data), pairs(out)

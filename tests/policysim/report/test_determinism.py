@@ -39,6 +39,7 @@ TRIAL = """
 title = "A trial"
 [data]
 file = "trial.csv"
+public = true
 treatment = "arm"
 propensity = "equal"
 outcome = { success = 1.0 }

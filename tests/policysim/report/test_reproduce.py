@@ -214,7 +214,7 @@ GOOD = {
             ({"results": {name: "1"}}, "results must be a table of relative paths")
             for name in ("../a.csv", "a/../../a.csv", "..\\a.csv", "C:\\a.csv", "/a.csv", "a\u202e.csv", "report.html")
         ),
-        ({"results": {"comparison.csv": 1}}, "SHA-256"),
+        ({"results": {"comparison.csv": 1}}, "their digests"),
         ({"results": None}, "results must be"),
     ],
     ids=lambda value: str(value)[:30],

@@ -214,7 +214,7 @@ def test_a_study_of_a_table_is_the_problem_of_its_frame(tmp_path):
     problem = build_problem(study)
     same = ps.problem_from_frame(cohort(), **COLUMNS, weights=WEIGHTS, sensitive=["gene"], costs={"high": 0.25})
     assert problem.digest == same.digest
-    assert study.identity["cohort"].keys() == {"cohort.csv"}
+    assert study.data.names == ("cohort.csv",)
     assert study.files == {}
 
 
@@ -279,7 +279,7 @@ def test_options_are_worth_in_each_redraw_what_plain_sums_say(tmp_path):
             bleeds += chance * row.bleeds
         assert found.loc[(draw, "optimal"), "value"] == pytest.approx(value, abs=1e-12)
         assert found.loc[(draw, "optimal"), "expected_bleeds"] == pytest.approx(bleeds, abs=1e-12)
-    assert study.identity["cohort"].keys() == {"cohort.csv", "redraws.parquet"}
+    assert study.data.names == ("cohort.csv", "redraws.parquet")
 
 
 def test_without_redraws_nothing_is_redrawn(tmp_path):
