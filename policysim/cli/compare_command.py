@@ -6,11 +6,12 @@ import argparse
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, refuse_other_kinds, report_of_study
+from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, of_its_kind, report_of_study
 from policysim.cli.options import (
     Commands,
     add_bounds,
     add_policies,
+    add_show_values,
     add_study,
     add_workers,
     as_usage,
@@ -60,6 +61,7 @@ def add(commands: Commands) -> None:
     add_study(parser)
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
+    add_show_values(parser)
     add_bounds(
         parser, "the bounds of optimal-safe, in place of the study's: the most of an outcome per patient, on average"
     )
@@ -145,7 +147,7 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from policies.optimal.optimum import catalogue_name
     from policysim.study.declared import ModelledStudy, ScenarioStudy
 
-    refuse_other_kinds(study, chosen)
+    study = of_its_kind(study, chosen)
     kind, policies = kind_of(study, chosen), chosen.policy
     known = figure_names(kind) if chosen.figures else ()
     for name in chosen.figures or ():

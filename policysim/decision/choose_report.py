@@ -82,7 +82,9 @@ def report(
     if isinstance(study, LoggedStudy) and judge is not None:
         held_out = judge(study, to_judge(choices), progress)
     choice = report_of_choices(study, problem, choices, held_out=held_out, progress=progress)
-    return replace(choice, identity=study.identity) if compared is None else _with_comparison(choice, study, compared)
+    if compared is None:
+        return replace(choice, identity=study.identity, made_from=study.made_from)
+    return _with_comparison(choice, study, compared)
 
 
 def to_judge(choices: Choices) -> list[Policy]:

@@ -126,6 +126,7 @@ def _of_study(
         identity=_identity(chosen, problem, prices=prices),
         packages=CATALOGUE.versions(usable),
         files=study.files,
+        made_from=study.made_from,
         related=study.related,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,8 @@ class Contents:
         Versions of packages that not every run uses.
     files : mapping of str to bytes
         What is kept beside, such as the study.
+    made_from : sequence of Path
+        Files of private rows that it was made from: what is written is open to nobody else than these are.
     related : mapping of str to str
         The reports beside this one that are about the same patients, and why they say something else.
     named : mapping of str to str
@@ -135,6 +138,7 @@ class Contents:
     arguments: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    made_from: Sequence[Path] = ()
     related: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=lambda: {"Report": PAGE})
     exit_code: int = 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
-from envs.toml_reader import unknown
+from envs.toml_reader import text_of, unknown
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
@@ -152,6 +152,11 @@ class Study:
     def identity(self) -> dict[str, Any]:
         """What identifies this study, for a manifest: its name, its title, and the digest of each file."""
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
+    @property
+    def made_from(self) -> tuple[Path, ...]:
+        """The files of patients, or of a table of one's own: others may read no more of a report than of these."""
+        return ()
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -380,8 +385,8 @@ class ScenarioStudy(ModelledStudy):
     def identity(self) -> dict[str, Any]:
         """With the scenario, which the study only names: SHA-256 of its file's text."""
         source = self.scenario_source
-        path = Path(source) if source.endswith(".toml") else SCENARIOS / f"{source}.toml"
-        digest = hashlib.sha256(path.read_text(encoding="utf-8-sig").encode()).hexdigest()
+        path = Path(source) if source.endswith(".toml") else (SCENARIOS / f"{source}.toml").resolve()
+        digest = hashlib.sha256(text_of(path).encode()).hexdigest()
         redraws = self.scenario.redraws
         beside = {} if redraws is None else {"redraws_sha256": hashlib.sha256(redraws.text.encode()).hexdigest()}
         return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest, **beside}
@@ -424,6 +429,11 @@ class CohortStudy(ModelledStudy):
     cohort: Cohort
     paths: tuple[Path, ...]
     source: str = ""
+
+    @property
+    def made_from(self) -> tuple[Path, ...]:
+        """The table, and its versions."""
+        return self.paths
 
     @property
     def weights(self) -> dict[str, float]:
@@ -471,6 +481,11 @@ class LoggedStudy(Study):
     def space(self) -> RecordSpace:
         """The records of the declared features."""
         return self.log.space
+
+    @property
+    def made_from(self) -> tuple[Path, ...]:
+        """The files of the log."""
+        return self.log.parts or tuple(self.log.files.values())
 
     @property
     def identity(self) -> dict[str, Any]:

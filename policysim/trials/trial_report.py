@@ -100,6 +100,7 @@ def report(
             **({"public": list(study.public)} if study.public else {}),
         },
         packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},
+        made_from=study.made_from,
         related=study.related,
     )
 
