@@ -418,7 +418,7 @@ BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING, "unbeatable": R
 
 # What begins as a formula of a spreadsheet does, and what of that is a number, or a sign alone; RE2 reads them, too.
 FORMULA = r"^[=+\-@]"
-SIGNED_NUMBER = r"^[+-]([0-9]*[.,]?[0-9]*([eE][+-]?[0-9]+)?|inf|nan)$"
+SIGNED_NUMBER = r"^[+-](([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|inf|nan)?$"
 
 
 def inert(cell: Any) -> Any:
@@ -429,7 +429,7 @@ def inert(cell: Any) -> Any:
     >>> [inert(cell) for cell in ("=1+1", "-a", "-1.5", "-", "a-b", -2)]
     ["'=1+1", "'-a", '-1.5', '-', 'a-b', -2]
     """
-    runs = isinstance(cell, str) and re.search(FORMULA, cell) and not re.search(SIGNED_NUMBER, cell)
+    runs = isinstance(cell, str) and re.match(FORMULA, cell) and not re.fullmatch(SIGNED_NUMBER, cell)
     return f"'{cell}" if runs else cell
 
 

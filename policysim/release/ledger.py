@@ -470,7 +470,7 @@ def open_ledger(path: str | Path) -> Ledger:
             f"{name}: there is no such ledger: check its name. policysim ledger new {name} --budget B makes a new "
             "one, without the entries of an older one"
         )
-    return Ledger(real_path)
+    return Ledger(path)
 
 
 def id_text(value: object) -> str:
