@@ -366,8 +366,8 @@ class _CsvWriter:
     def _quoted(self, column: pa.Array) -> pa.Array:
         content = column.buffers()[2]
         text = b"" if content is None else content.to_pybytes()
-        if any(sign in text for sign in self.SIGNS):
-            formulas = pc.match_substring_regex(column, FORMULA)
+        formulas = pc.match_substring_regex(column, FORMULA) if any(sign in text for sign in self.SIGNS) else None
+        if formulas is not None and pc.any(formulas).as_py():
             formulas = pc.and_not(formulas, pc.match_substring_regex(column, SIGNED_NUMBER))
             self.n_formulas += formulas.true_count
             column = pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)

@@ -231,7 +231,7 @@ def _bare(field: pa.Field) -> pa.Field:
         kind = pa.map_(part[0].type.field(0), part[0].type.field(1), kind.keys_sorted)
     elif pa.types.is_large_list(kind):
         kind = pa.large_list(part[0])
-    elif part:
+    elif pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         kind = pa.list_(part[0], getattr(kind, "list_size", -1))  # of a fixed size, or of any
     return pa.field(field.name, kind, field.nullable)
 
