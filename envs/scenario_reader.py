@@ -93,7 +93,7 @@ def load_scenario(name: str | Path) -> Scenario:
     if str(name).endswith(".toml"):
         path = Path(name)
     elif str(name) in scenario_names():
-        path = FOLDER / f"{name}.toml"
+        path = (FOLDER / f"{name}.toml").resolve()  # an installer may have put a link there
     else:
         known = unknown("scenario", str(name), scenario_names())
         raise InputFileError(f"{known}, or a path that ends in .toml", located=False)

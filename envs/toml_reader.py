@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -289,15 +291,24 @@ class TomlTable:
         return fallback if default is None else default
 
 
-def require_end(path: Path) -> None:
-    """OSError for what is neither file nor folder: a device, or a pipe, may never end."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+def require_file(path: Path) -> None:
+    """OSError, before a byte is read, for all but a file: a pipe may never end, and a link may lead anywhere.
+
+    Folders above it may be links.
+    """
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        target = os.path.realpath(path)
+        raise OSError(errno.ELOOP, f"it is a link: name the file that it leads to, {target}", path.as_posix())
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path.as_posix())
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is a device or a pipe, and no file", path.as_posix())
 
 
 def text_of(path: Path) -> str:
     """The text of a file in UTF-8, without a mark at its beginning; OSError and ValueError for anything else."""
-    require_end(path)
+    require_file(path)
     return path.read_text(encoding="utf-8-sig")
 
 

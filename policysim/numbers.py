@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -414,10 +416,29 @@ def least(epsilon: float) -> str:
 BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING, "unbeatable": ROUND_CEILING}
 
 
+# What begins as a formula of a spreadsheet does, and what of that is a number, or a sign alone; RE2 reads them, too.
+FORMULA = r"^[=+\-@]"
+SIGNED_NUMBER = r"^[+-](([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|inf|nan)?$"
+
+
+def inert(cell: Any) -> Any:
+    """A cell of a CSV file: an apostrophe stands before text that a spreadsheet would run.
+
+    Examples
+    --------
+    >>> [inert(cell) for cell in ("=1+1", "-a", "-1.5", "-", "a-b", -2)]
+    ["'=1+1", "'-a", '-1.5', '-', 'a-b', -2]
+    """
+    runs = isinstance(cell, str) and re.match(FORMULA, cell) and not re.fullmatch(SIGNED_NUMBER, cell)
+    return f"'{cell}" if runs else cell
+
+
 def to_csv(table: pd.DataFrame) -> bytes:
-    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`."""
-    text = written(table).to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n")
-    return text.encode()
+    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`, and `inert` text."""
+    rows = written(table)
+    words = {name: rows[name].map(inert) for name in map(str, rows.select_dtypes(exclude="number"))}
+    rows = rows.assign(**words).rename(columns=inert)
+    return rows.to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n").encode()
 
 
 def written(table: pd.DataFrame) -> pd.DataFrame:

@@ -7,11 +7,12 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.kinds import arguments_again, refuse_other_kinds
+from policysim.cli.kinds import arguments_again, of_its_kind
 from policysim.cli.options import (
     Commands,
     add_bounds,
     add_policies,
+    add_show_values,
     add_study,
     as_usage,
     chosen_bounds,
@@ -74,6 +75,7 @@ def add(commands: Commands) -> None:
         "the most of an outcome per patient, on average; death=one-for-all: as under the best treatment for everyone",
     )
     add_policies(parser)
+    add_show_values(parser)
     parser.add_argument(
         "--out",
         type=folder,
@@ -108,14 +110,14 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.out:
         write_report(folder_path, report, files)
     elif files:
-        write_files(folder_path, files)
+        write_files(folder_path, files, report.data.files)
     print_report(report, files, folder_path, as_json=chosen.json)
     return report.exit_code
 
 
 def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     """A study with the options that are its own; UsageError for what does not exist, and without a demand."""
-    refuse_other_kinds(study, chosen)
+    study = of_its_kind(study, chosen)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:
         raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most")
     with as_usage():

@@ -6,11 +6,12 @@ import argparse
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, refuse_other_kinds, report_of_study
+from policysim.cli.kinds import DAYS, arguments_again, figure_names, kind_of, of_its_kind, report_of_study
 from policysim.cli.options import (
     Commands,
     add_bounds,
     add_policies,
+    add_show_values,
     add_study,
     add_workers,
     as_usage,
@@ -65,6 +66,7 @@ def add(commands: Commands) -> None:
         help="the values of ε, in place of the study's; write 0.5, as 0,5 is refused",
     )
     add_policies(parser)
+    add_show_values(parser)
     add_bounds(
         parser, "the bounds of optimal-safe, in place of the study's: the most of an outcome per patient, on average"
     )
@@ -151,7 +153,7 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     from policies.optimal.optimum import catalogue_name
     from policysim.study.declared import ModelledStudy, ScenarioStudy
 
-    refuse_other_kinds(study, chosen)
+    study = of_its_kind(study, chosen)
     kind, policies = kind_of(study, chosen), chosen.policy
     known = figure_names(kind) if chosen.figures else ()
     for name in chosen.figures or ():

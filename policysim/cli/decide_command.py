@@ -82,7 +82,7 @@ def run(chosen: argparse.Namespace) -> int:
     with progress_bar("patient") as progress:
         entry = decide_all(patients, ledger, method, taken=taken, dry_run=chosen.dry_run, progress=progress)
     if paths:
-        write_outputs(paths, patients, method.columns, keep_order=chosen.keep_order)
+        write_outputs(paths, patients, method.columns, keep_order=chosen.keep_order, made_from=chosen.patients)
         if chosen.keep_order:
             complain(f"the order of {chosen.patients.name} is published: {paths['given'].name} keeps it")
     document = _document(method, ledger, paths, None if chosen.dry_run else entry)

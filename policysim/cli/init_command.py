@@ -76,7 +76,7 @@ def run(chosen: argparse.Namespace) -> int:
     if not features.chosen:
         raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")
     text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features, header=header)
-    write_files(out.parent, {out.name: text.encode()})
+    write_files(out.parent, {out.name: text.encode()}, [data])
     if chosen.json:
         found = {"rows": roles.treatment.n_rows, "records": features.n_records, "left_out": dict(features.left_out)}
         print_json({"study": out.as_posix(), **found, **tomllib.loads(text)["data"]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policysim.errors import UsageError
@@ -25,6 +26,7 @@ KINDS_WITH = {
     "at_most": (SCENARIO, TABLE),
     "price_list": (SCENARIO, TABLE),
     "workers": (LOG,),
+    "show_values": (LOG,),
     "cluster": (LOG,),
     "horizon": (DAYS,),
     "total_epsilon": (DAYS,),
@@ -32,7 +34,7 @@ KINDS_WITH = {
     "length_public": (DAYS,),
 }
 # Options that change neither a number nor a file of a report.
-NOT_OF_A_REPORT = ("--out", "--json", "--full", "--brief")
+NOT_OF_A_REPORT = ("--out", "--json", "--full", "--brief", "--show-values")
 
 
 def kind_of(study: Study, chosen: argparse.Namespace) -> str:
@@ -46,8 +48,10 @@ def kind_of(study: Study, chosen: argparse.Namespace) -> str:
     return SCENARIO if getattr(chosen, "horizon", None) is None else DAYS
 
 
-def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
-    """UsageError for the first option that does not go with the kind of the study."""
+def of_its_kind(study: Study, chosen: argparse.Namespace) -> Study:
+    """The study as it is read; UsageError for the first option that does not go with its kind."""
+    from policysim.study.declared import LoggedStudy
+
     kind = kind_of(study, chosen)
     for option, kinds in KINDS_WITH.items():
         value = getattr(chosen, option, None)
@@ -56,7 +60,11 @@ def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
             name = f"--{option.replace('_', '-')}"
             instead = ": give --total-epsilon" if kind == DAYS and option == "epsilon" else ""
             instead = ": add --horizon" if kind == SCENARIO and kinds == (DAYS,) else instead
-            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}")
+            other = kind.removesuffix(" (--horizon)")
+            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {other} ({study.name}){instead}")
+    if isinstance(study, LoggedStudy):
+        return replace(study, log=replace(study.log, show_values=chosen.show_values))
+    return study
 
 
 def figure_names(kind: str) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def _show(path: Path, *, as_json: bool) -> int:
     from policysim.files.terminal import print_json, say
     from policysim.release.ledger import Ledger, amount, shown
 
-    if not path.exists() or not path.stat().st_size:
+    if not path.exists() or (path.is_file() and not path.stat().st_size):
         raise DataError(f"{path.as_posix()}: there is no such ledger; policysim ledger new makes one")
     ledger = Ledger(path)
     table, budget = ledger.releases(), None if ledger.budget is None else str(ledger.budget)

@@ -322,6 +322,13 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_show_values(parser: argparse.ArgumentParser) -> None:
+    """--show-values."""
+    parser.add_argument(
+        "--show-values", action="store_true", help="where a log is refused, show the wrong values of patients' features"
+    )
+
+
 def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     """--seed, and what it is for."""
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)

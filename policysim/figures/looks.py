@@ -426,7 +426,9 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
     # Whoever saves it: letters as TrueType, as journals ask, and as wide as was measured.
     rcParams["pdf.fonttype"] = rcParams["ps.fonttype"] = 42
     rcParams["text.hinting"] = "no_hinting"
-    with context([STYLE, {"font.size": font, **scaled, **(PLAIN if plain else {})}]), no_glyph_warnings():
+    sizes = {"font.size": font, **scaled, **(PLAIN if plain else {})}
+    # Axes that were given look as their owner has set; a figure of its own begins with matplotlib's defaults.
+    with context([STYLE, sizes], after_reset=not given), no_glyph_warnings():
         figure = given[0].get_figure(root=True) if given else Figure(figsize=inches, layout="constrained")
         drawn: Any = given[0] if len(given) == 1 else given or figure
         yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest, size == "column", drawn)

@@ -67,7 +67,8 @@ def to_pdf(figure: Figure) -> bytes:
 
 def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    with context(STYLE), no_glyph_warnings():
+    # A matplotlibrc changes nothing: neither what a report looks like, nor what is run to draw it, such as LaTeX.
+    with context(STYLE, after_reset=True), no_glyph_warnings():
         figure.savefig(buffer, format=kind, **options)
     return buffer.getvalue()
 

@@ -13,6 +13,7 @@ from envs.toml_reader import one_line
 from envs.toml_reader import shown as quoted
 
 SHOWN = 20
+GONE = "is missing"
 
 
 class DataError(ValueError):
@@ -59,9 +60,16 @@ class BadRows:
         found = [(number, before + row, self.kinds, one_line(f"{title}{say(row)}")) for row in rows[:SHOWN].tolist()]
         self.first = sorted([*self.first, *found])[:SHOWN]
 
-    def add_values(self, table: PlacedRows, bad: NDArray[np.bool_], column: str, values: Any, must: str) -> None:
-        """Note the rows in which a value is not what it must be; `values[row]` is a row's."""
-        self.add(table, bad, column, lambda row: f"{must}, {got(values[row])}")
+    def add_values(
+        self, table: PlacedRows, bad: NDArray[np.bool_], column: str, values: Any, must: str, *, show: bool = True
+    ) -> None:
+        """Note the rows in which a value is not what it must be; `values[row]` is a row's, and may be too private."""
+
+        def say(row: int) -> str:
+            said = got(values[row])
+            return f"{must}, {said}" if show or said == GONE else must
+
+        self.add(table, bad, column, say)
 
     def raise_if_any(self) -> None:
         """Raise DataError with all of them, in the order of their tables and rows."""
@@ -90,4 +98,4 @@ def got(value: Any) -> str:
     plain = value.item() if isinstance(value, np.generic) else value
     text = str(plain).strip()
     missing = not text or (not isinstance(plain, str) and text.lower() in ("none", "nan", "nat", "<na>"))
-    return "is missing" if missing else f"got {quoted(plain)}"
+    return GONE if missing else f"got {quoted(plain)}"

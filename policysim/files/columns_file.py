@@ -18,10 +18,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from envs.toml_reader import require_end
+from envs.toml_reader import require_file
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError, first_line
 from policysim.files.many_files import ENDINGS
+from policysim.files.terminal import complain
+from policysim.numbers import FORMULA, SIGNED_NUMBER
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -159,7 +161,7 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
     """
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
-        require_end(path)
+        require_file(path)
         if ending == ".csv":
             dialect = PLAIN if plain else dialect_of(path)
             with path.open(encoding=dialect.encoding, newline="") as stream:
@@ -194,12 +196,18 @@ def check_distinct(table: str, names: Sequence[str], hint: str = "") -> None:
 
 @contextmanager
 def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
-    """Write a file of this kind from its beginning; the caller says under which name, and that nothing is lost."""
+    """Write a file of this kind from its beginning; the caller says under which name, and that nothing is lost.
+
+    In CSV, what a spreadsheet would run has an apostrophe before it (`numbers.FORMULA`); a warning says how many cells.
+    """
     if ending == ".csv":
         with path.open("wb") as stream:
             writer = _CsvWriter(stream)
             writer.write(pa.record_batch([[name] for name in schema.names], names=list(map(str, range(len(schema))))))
             yield writer
+        if writer.n_formulas:
+            said = "cells begin as formulas of spreadsheets do, and have an apostrophe before them; .parquet needs none"
+            complain(f"warning: {path.name}: {writer.n_formulas:,} {said}")
     else:
         with path.open("wb") as stream, pq.ParquetWriter(stream, schema) as parquet:
             yield parquet
@@ -281,13 +289,12 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
     # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
     # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
     own_names = {} if file.header else {"column_names": file.schema.names}
-    encoding = file.dialect.encoding.removesuffix("-sig")
-    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False, encoding=encoding, **own_names)
+    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False, **own_names)
     parsing = pa_csv.ParseOptions(delimiter=file.dialect.separator, newlines_in_values=True)
     converting = pa_csv.ConvertOptions(column_types=file.schema, include_columns=columns)
     left, last = file.size, None
     try:
-        with pa_csv.open_csv(str(file.path), reading, parsing, converting) as batches:
+        with pa_csv.open_csv(_in_utf8(file), reading, parsing, converting) as batches:
             for batch in batches:
                 if batch.num_rows:
                     last = batch
@@ -302,6 +309,20 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
     progress.advance(left)
     if last is not None and columns is None:
         _refuse_open_quote(file, last.column(last.num_columns - 1)[-1].as_py())
+
+
+def _in_utf8(file: ColumnsFile) -> Any:
+    """The path of a CSV file; of one that is not UTF-8 its bytes as such.
+
+    The reader would recode it in a thread that needs the interpreter, for which both may wait for ever as it ends.
+    """
+    if file.dialect.encoding == PLAIN.encoding:
+        return str(file.path)
+    recoded = pa.BufferOutputStream()
+    with file.path.open(encoding=file.dialect.encoding, newline="") as stream:
+        while block := stream.read(CSV_BLOCK):
+            recoded.write(block.encode())
+    return pa.BufferReader(recoded.getvalue())
 
 
 def _refuse_open_quote(file: ColumnsFile, last: str) -> None:
@@ -332,7 +353,9 @@ class _CsvWriter:
     """Joins cells to lines in bulk: pyarrow's own writer puts quotes around every text."""
 
     stream: Any
+    n_formulas: int = 0
     SPECIAL: ClassVar = (b'"', b",", b"\n", b"\r")
+    SIGNS: ClassVar = (b"=", b"+", b"-", b"@")
 
     def write(self, batch: pa.RecordBatch) -> None:
         rows = pc.binary_join_element_wise(*map(self._quoted, batch.columns), ",")
@@ -342,9 +365,12 @@ class _CsvWriter:
 
     def _quoted(self, column: pa.Array) -> pa.Array:
         content = column.buffers()[2]
-        if content is None:
-            return column
-        text = content.to_pybytes()
+        text = b"" if content is None else content.to_pybytes()
+        formulas = pc.match_substring_regex(column, FORMULA) if any(sign in text for sign in self.SIGNS) else None
+        if formulas is not None and pc.any(formulas).as_py():
+            formulas = pc.and_not(formulas, pc.match_substring_regex(column, SIGNED_NUMBER))
+            self.n_formulas += formulas.true_count
+            column = pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)
         if not any(sign in text for sign in self.SPECIAL):
             return column
         inside = pc.replace_substring(column, '"', '""')

@@ -21,7 +21,7 @@ from policies import levels
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, MISSING_WORDS, FeatureLevels, LevelKey, codes_of_keys, level_key
 from policysim.errors import optional
-from policysim.files.bad_rows import DataError, got
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_distinct, lines_of, open_columns, row_places
 from policysim.progress import SILENT, Progress
 
@@ -68,8 +68,7 @@ class DataTable:
         several = tuple(kind for kind in kinds if issubclass(kind, Collection) and not issubclass(kind, str))
         if several:
             first = next(value for value in values.array if isinstance(value, several))
-            plain = first.tolist() if isinstance(first, np.ndarray) else first
-            raise DataError(one_line(f"{self.name}: {column}: {ONE_VALUE}, {got(plain)}"))
+            raise DataError(one_line(f"{self.name}: {column}: {ONE_VALUE}, got a {type(first).__name__}"))
         return values
 
     def codes(self, feature: FeatureLevels) -> IntArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from envs.toml_reader import require_file
 from policysim.files.bad_rows import DataError
 
 ENDINGS = (".csv", ".parquet")
@@ -22,11 +23,12 @@ def is_many(name: str | Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there, under a name that there can be."""
+    """Whether a file is there that can be read (`require_file`), under a name that there can be."""
     try:
-        return path.is_file()
+        require_file(path)
     except OSError:
         return False
+    return True
 
 
 def files_of(name: str | Path) -> tuple[Path, ...]:
@@ -44,7 +46,7 @@ def files_of(name: str | Path) -> tuple[Path, ...]:
     if not is_many(path):
         return (path,)
     found = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
-    visible = sorted(part for part in found if part.name[0] not in "._" and part.is_file())
+    visible = sorted(part for part in found if part.name[0] not in "._" and not part.is_dir())
     for part in visible:
         if part.suffix.lower() in COMPRESSED and Path(part.stem).suffix.lower() in ENDINGS:
             raise DataError(f"{part.as_posix()}: is compressed: unpack it, or move it elsewhere")
@@ -58,6 +60,7 @@ def files_of(name: str | Path) -> tuple[Path, ...]:
 def stamp(part: Path) -> tuple[str, int, int]:
     """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
     try:
+        require_file(part)
         found = part.stat()
     except OSError as error:
         raise DataError(f"{part.as_posix()}: cannot be read: {error.strerror}") from None
@@ -65,6 +68,7 @@ def stamp(part: Path) -> tuple[str, int, int]:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file of any size."""
+    """SHA-256 of a file of any size; OSError if it cannot be read."""
+    require_file(path)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -11,11 +11,13 @@ import errno
 import glob
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from envs.toml_reader import require_file
 from policysim.errors import OutputError
 
 
@@ -35,7 +37,7 @@ def check_writable(folder: Path) -> None:
         remove_empty(missing)
 
 
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+def write_files(folder: Path, contents: Mapping[str, bytes], made_from: Sequence[Path] = ()) -> None:
     """Write files below a folder, whose last file says that all are there.
 
     Parameters
@@ -44,15 +46,20 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         Made if needed.
     contents : mapping of relative path to bytes
         At least one. Other files in the folder stay as they are, and so do files that have this content.
+    made_from : sequence of Path, optional
+        Of private rows: others may do no more with what is written than with these (`keep_closed`).
 
     Raises
     ------
     OutputError
-        If anything cannot be written. The old files are then unchanged, unless a file could not take its name: the
-        last file is then missing.
+        If anything cannot be written, or a folder below this one is a link, which may lead out of it. The old files
+        are then unchanged, unless a file could not take its name: the last file is then missing.
     """
     *_, last = contents
-    changed = {name: content for name, content in contents.items() if not _has_content(folder / name, content)}
+    for path in (folder / parent for name in contents for parent in Path(name).parents):
+        if path != folder and path.is_symlink():
+            raise OutputError(f"{path.as_posix()}: is a link, which is not followed: remove it, or name another folder")
+    changed = {name: content for name, content in contents.items() if not has_content(folder / name, content)}
     if not changed:
         _remove_folders(_temporary_folders(folder / last))
         return
@@ -62,6 +69,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
             for name, content in changed.items():
                 (temporary / name).parent.mkdir(parents=True, exist_ok=True)
                 (temporary / name).write_bytes(content)
+                keep_closed(temporary / name, made_from)
             take_names(temporary, list(changed))
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
@@ -110,6 +118,20 @@ def take_names(temporary: Path, names: Sequence[str]) -> None:
         raise KeyboardInterrupt(f"{folder.as_posix()} may be unfinished: run the same command again") from None
 
 
+def keep_closed(path: Path, made_from: Iterable[Path]) -> None:
+    """Let others do no more with a file, or a folder, than with those that it is made from, until its owner widens it.
+
+    Raises
+    ------
+    OSError
+        If one of them is gone.
+    """
+    mode = path.stat().st_mode
+    for source in made_from:
+        mode &= source.stat().st_mode | stat.S_IRWXU
+    path.chmod(stat.S_IMODE(mode))
+
+
 def sync(path: Path) -> None:
     """Wait until a file's bytes, or the names in a folder, are on the disk: OSError if they cannot be."""
     folder = path.is_dir()
@@ -138,8 +160,10 @@ def remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def _has_content(path: Path, content: bytes) -> bool:
+def has_content(path: Path, content: bytes) -> bool:
+    """Whether a file, and no link to one, holds these bytes."""
     try:
+        require_file(path)
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:  # a file that cannot be read is written anew
         return False

@@ -286,7 +286,7 @@ def _batches(columns: LogColumns, part: Path) -> Iterator[pa.Table]:
 def _kinds(columns: LogColumns, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
     """The kind of each row, (n_rows, 5 + n_outcomes): whole numbers, and the bits of numbers; None if a row is bad."""
     tables = LogTables({TABLE: table}, "").with_joined(columns.joined)
-    records = read_records(table, columns.features, bad)
+    records = read_records(table, columns, bad)
     try:
         found = read_decisions(tables, columns, bad)
     except DataError:

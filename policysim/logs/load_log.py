@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
-from envs.records import Feature, RecordSpace
+from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import level_wanted
 from policysim.files.bad_rows import BadRows, DataError
@@ -110,7 +110,7 @@ def load_log(source: LogSource) -> Log:
     tables = LogTables(read, source.id).with_joined(source.joined)
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
-    records = read_records(tables.features, source.features, bad)
+    records = read_records(tables.features, source, bad)
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad)
@@ -166,12 +166,13 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     )
 
 
-def read_records(table: DataTable, features: Mapping[str, Feature], bad: BadRows) -> IntArray:
-    """The record of each row, numbered as in the space of these features."""
+def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArray:
+    """The record of each row, numbered as in the space of the declared features."""
     index = np.zeros(len(table), dtype=np.intp)
-    for name, feature in features.items():
+    for name, feature in columns.features.items():
         codes = table.codes(feature)
-        bad.add_values(table, codes < 0, name, table[name].array, level_wanted(feature))
+        values = table[name].array
+        bad.add_values(table, codes < 0, name, values, level_wanted(feature), show=columns.show_values)
         index = index * len(feature.levels) + codes
     return index
 

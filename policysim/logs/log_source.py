@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeGuard
@@ -73,6 +74,8 @@ class LogColumns:
         Whether CSV files begin with the names of their columns; else these are their places, "0" first.
     follow_up : FollowUp or None
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
+    show_values : bool
+        Whether messages about a feature's column show a patient's value, and not its row alone.
     """
 
     treatment: str
@@ -85,6 +88,7 @@ class LogColumns:
     joined: tuple[str, ...] = ()
     header: bool = True
     follow_up: FollowUp | None = None
+    show_values: bool = field(default=False, kw_only=True)
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -368,7 +372,9 @@ def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
     if name and path.suffix.lower() not in ENDINGS:
         table.fail(f"must end in .csv or .parquet, got {name!r}", *key)
     elif name and not is_file(path):
-        table.fail(f"there is no file {path.as_posix()}", *key)
+        # Of a name that is too long, pathlib raises.
+        link = f" but a link to {os.path.realpath(path)}: name that" if os.path.islink(path) else ""  # noqa: PTH114
+        table.fail(f"there is no file {path.as_posix()}{link}", *key)
     return path
 
 

@@ -31,7 +31,7 @@ from policysim.errors import OutputError, optional
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import file_digest, is_file
-from policysim.files.whole_files import check_writable, sync, temporary_folder
+from policysim.files.whole_files import check_writable, keep_closed, sync, temporary_folder
 from policysim.progress import SILENT, Progress
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import ONE_FEATURE, REPLACE, Ledger, Release, amount, open_ledger
@@ -255,7 +255,7 @@ def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.Da
     if not isinstance(study, LoggedStudy) or not isinstance(source, Path) or not is_file(source):
         return
     size = source.stat().st_size
-    for part in {*study.log.files.values(), *study.log.parts}:
+    for part in study.data.files:
         if is_file(part) and part.stat().st_size == size and file_digest(part) == file_digest(source):
             raise DataError(
                 f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
@@ -352,8 +352,12 @@ def check_outputs(paths: Mapping[str, Path], source: Path, ledger: Path) -> None
     check_writable(paths["given"].parent)
 
 
-def write_outputs(paths: Mapping[str, Path], patients: Patients, columns: Columns, *, keep_order: bool) -> None:
+def write_outputs(
+    paths: Mapping[str, Path], patients: Patients, columns: Columns, *, keep_order: bool, made_from: Path
+) -> None:
     """Write all files, after what is in them was counted: OUT appears last, and only as a whole.
+
+    Others may do no more with them than with the file that they are `made_from`.
 
     OutputError if that cannot be done, or if OUT has other content.
     """
@@ -367,6 +371,7 @@ def write_outputs(paths: Mapping[str, Path], patients: Patients, columns: Column
                 if kind != "private" and path.exists() and file_digest(path) != file_digest(staged[kind]):
                     raise OutputError(f"{path}: holds other decisions; name another OUT. {COUNTED.capitalize()}")
             for kind, path in paths.items():
+                keep_closed(staged[kind], [made_from])
                 staged[kind].replace(path)
             sync(out.parent)
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from policysim.errors import EXIT_CHECK, OutputError
 from policysim.files.many_files import ENDINGS
 from policysim.files.terminal import complain, json_text
-from policysim.files.whole_files import check_writable, remove_empty, sync, temporary_folder
+from policysim.files.whole_files import check_writable, has_content, keep_closed, remove_empty, sync, temporary_folder
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
 from policysim.release.privatize_source import Source
 
@@ -202,7 +202,7 @@ def release_files(
     def deliver(pending: Path, answer: dict[str, Any]) -> None:
         answer["note"]["ledger"] = answer["ledger"]
         text = json_text(answer["note"])
-        begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
+        begun = has_content(beside, text.encode())
         if not begun:
             check_new(out)
         with _writing(out), temporary_folder(out) as stage:
@@ -283,7 +283,9 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _appear(stage: Path, out: Path, note: str) -> None:
     """Let a note, and then what it stands beside, take their names; an older folder leaves first."""
-    (stage / note_path(out).name).write_text(note, encoding="utf-8")
+    beside = stage / note_path(out).name
+    beside.write_bytes(note.encode())
+    keep_closed(beside, [stage / out.name])
     for path in sorted(stage.rglob("*"), reverse=True):
         sync(path)
     if out.is_dir():

@@ -39,7 +39,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.toml_reader import one_line
+from envs.toml_reader import one_line, require_file
 from policies.levels import MISSING_WORDS
 from policysim.errors import EXIT_CHECK, EXIT_DATA, OutputError
 from policysim.files.terminal import complain
@@ -198,11 +198,13 @@ class Ledger:
 
     def __init__(self, path: str | Path, budget: Decimal | float | str | None = None) -> None:
         """Open it, or make it."""
-        self.path = Path(os.path.realpath(path))  # a link to a ledger stays one
+        self.path = Path(os.path.realpath(path))
         self._name = one_line(self.path.as_posix())
         wanted = None if budget is None else amount(budget, "budget")
         if wanted == INFINITE:
             raise ValueError("budget must be finite: leave it out for none.")
+        if Path(path).is_symlink():
+            raise LedgerError(f"{one_line(str(path))}: is a link: name the ledger that it leads to, {self._name}")
         if self.path.exists() and not self.path.is_file():
             raise LedgerError(f"{self._name}: is not a file, and a ledger is one")
         self._key_path = self.path.with_name(f"{self.path.name}.key")
@@ -255,6 +257,7 @@ class Ledger:
             raise LedgerError(f"{self._name}: has format {version}, and this policysim knows {FORMAT}: update it")
         key_name, (budget, proof) = one_line(self._key_path.as_posix()), self._row("SELECT budget, key FROM ledger")
         try:
+            require_file(self._key_path)
             self._key = self._key_path.read_bytes()
         except OSError as error:
             raise LedgerError(f"{key_name}: {error.strerror}: put back the key of {one_line(self.path.name)}") from None
@@ -467,7 +470,7 @@ def open_ledger(path: str | Path) -> Ledger:
             f"{name}: there is no such ledger: check its name. policysim ledger new {name} --budget B makes a new "
             "one, without the entries of an older one"
         )
-    return Ledger(real_path)
+    return Ledger(path)
 
 
 def id_text(value: object) -> str:

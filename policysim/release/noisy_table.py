@@ -8,7 +8,6 @@ of the whole table by epsilon, and some outputs attain it. What is done to the n
 
 from __future__ import annotations
 
-import csv
 import math
 import random
 import secrets
@@ -25,8 +24,10 @@ import numpy as np
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.whole_files import sync
+from policysim.files.columns_file import open_writer
+from policysim.files.whole_files import keep_closed, sync
 from policysim.numbers import enough
 from policysim.progress import SILENT, Progress
 from policysim.release.delivery import Draw, note_path, release_files
@@ -35,6 +36,9 @@ from policysim.release.people import People
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
 from policysim.words import cells, wrapped
+
+with optional():
+    import pyarrow as pa
 
 COUNT = "noisy_count"
 # Cells of one table at most: more of them than rows would hold little but noise.
@@ -198,8 +202,10 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, seed: i
         raise DataError(f"{source.path.as_posix()}: has no rows")
     noised = noisy_counts(counts, plan, secrets.randbelow if seed is None else random.Random(seed).randrange)
     table = [[*levels, count] for levels, count in zip(product(*plan.levels.values()), noised, strict=True)]
-    with out.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([[*plan.levels, COUNT], *table])
+    schema = pa.schema([(name, pa.string()) for name in (*plan.levels, COUNT)])
+    with open_writer(out, schema, ".csv") as writer:
+        writer.write(pa.record_batch([list(map(str, column)) for column in zip(*table, strict=True)], schema=schema))
+    keep_closed(out, [file.path for file in source.files])
     sync(out)
     release = Release(
         "privatize --as table",

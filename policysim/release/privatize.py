@@ -14,8 +14,8 @@ from policies.arrays import FloatArray, IntArray
 from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.whole_files import sync
-from policysim.numbers import enough
+from policysim.files.whole_files import keep_closed, sync
+from policysim.numbers import enough, inert
 from policysim.progress import SILENT, Progress
 from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
@@ -126,6 +126,10 @@ def privatize_files(
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
     people = people or People()
+    for column, levels in plan.levels.items() if ".csv" in {check_ending(file.path) for file in source.files} else ():
+        if any(inert(text) != text for text in (column, *levels)):
+            must = "begins with =, +, - or @, as formulas of spreadsheets do: name it otherwise, or use .parquet"
+            raise DataError(f"{column}: the column or one of its levels {must}")
     answer = release_files(
         source,
         out,
@@ -166,12 +170,14 @@ def _draw(
                 for table in tables:
                     private |= table.draw(read[1], words)
                 writer.write(codes.replace(read[0], private))
+        keep_closed(target, [file.path])
         sync(target)
         n_rows += codes.n_kept
     source.check_read(bad, people)
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
     if source.several:
+        keep_closed(out, [source.path])
         sync(out)
     unchanged = source.unchanged(plan.levels)
     note = note_document(plan, unchanged, n_rows, release=seed is None)

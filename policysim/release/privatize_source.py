@@ -126,8 +126,8 @@ class Codes:
     Attributes
     ----------
     schema : pyarrow.Schema
-        What is written: without what the file says about itself and its private columns, which may tell of the true
-        rows, and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them.
+        What is written: without what the file says about itself and its columns, which may tell of the true rows,
+        and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them.
     n_rows, n_kept : int
         How many were read, and how many of them count.
 
@@ -147,13 +147,13 @@ class Codes:
             _require_categories(file, self._people.id)
         self._features = {feature.name: feature for feature in features}
         self._levels = {feature.name: _level_array(file, feature) for feature in features}
-        self.schema = file.schema.remove_metadata()
-        for place, field in enumerate(file.schema):
+        self.schema = pa.schema(map(_bare, file.schema))
+        for place, field in enumerate(self.schema):
             if field.name in self._levels:
                 kind = self._levels[field.name].type
                 if pa.types.is_dictionary(field.type):
                     kind = pa.dictionary(pa.int32(), kind, field.type.ordered)
-                self.schema = self.schema.set(place, field.remove_metadata().with_type(kind))
+                self.schema = self.schema.set(place, field.with_type(kind))
 
     def read(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, IntArray]] | None:
         """The rows of a batch that count, and the positions of their values; None once any row was bad."""
@@ -220,6 +220,20 @@ def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILEN
                         "declare its levels, or make it coarser"
                     )
     return {column: [by_key[key] for key in sorted_keys(by_key) if key != MISSING] for column, by_key in texts.items()}
+
+
+def _bare(field: pa.Field) -> pa.Field:
+    """A column without what a Parquet file says about it, or about a part of it."""
+    kind, part = field.type, [_bare(field.type.field(place)) for place in range(field.type.num_fields)]
+    if pa.types.is_struct(kind):
+        kind = pa.struct(part)
+    elif pa.types.is_map(kind):
+        kind = pa.map_(part[0].type.field(0), part[0].type.field(1), kind.keys_sorted)
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(part[0])
+    elif pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(part[0], getattr(kind, "list_size", -1))  # of a fixed size, or of any
+    return pa.field(field.name, kind, field.nullable)
 
 
 def _level_array(file: ColumnsFile, feature: FeatureLevels) -> pa.Array:

@@ -110,7 +110,8 @@ class Contents:
     identity : mapping
         What the numbers depend on, for the manifest, beside the data: the study and its files' digests.
     data : DataFiles
-        The files of patients' data, of which the manifest has digests, too.
+        The files of patients' data, of which the manifest has digests, too: what is written is open to nobody else than
+        they are.
     arguments : tuple of str
         The command line that makes it again, such as ("compare", "covid"); empty where none does.
     packages : mapping of str to str

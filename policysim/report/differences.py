@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, require_file
 
 # Tables are written with eight significant digits, so one unit of the last is at most 1e-7 of a number; the rest is
 # for the rounding of this comparison itself.
@@ -70,8 +70,7 @@ class Disagreement:
 def read_text(path: Path, most: int) -> str:
     """The text of a file that may be a stranger's; InputFileError if it cannot be read, or has more bytes than that."""
     try:
-        if path.exists() and not path.is_file():
-            raise InputFileError(f"{path.as_posix()}: is no file of text")
+        require_file(path)
         with path.open("rb") as stream:
             content = stream.read(most + 1)
         if len(content) > most:

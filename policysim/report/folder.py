@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,9 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from envs.toml_reader import require_file
 from policysim.errors import OutputError, UsageError
 from policysim.files.terminal import json_text, print_json, say
-from policysim.files.whole_files import is_unfinished, write_files
+from policysim.files.whole_files import has_content, is_unfinished, write_files
 from policysim.numbers import to_csv
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import MANIFEST, PAGE, Contents, Drawing
@@ -108,7 +110,9 @@ def folder_files(
     files = {f"{name}.csv": to_csv(table) for name, table in report.tables.items()}
     for name, table in files.items() if folder else ():
         with suppress(OSError):  # where none is there, or none that can be read
-            old = (folder / name).read_bytes() if folder else b""
+            path = (folder or Path()) / name
+            require_file(path)
+            old = path.read_bytes()
             files[name] = old if same_numbers(old, table) else table
     progress.expect(len(drawings) + 1)
     vectors = {}
@@ -150,11 +154,11 @@ def write_report(folder: Path, report: Contents, files: Mapping[str, bytes]) -> 
         results = report.named.values()
         for name, content in report.files.items():
             path = folder / name
-            if name not in results and path.exists() and path.read_bytes() != content:
+            if name not in results and os.path.lexists(path) and not has_content(path, content):
                 raise OutputError(
                     f"{path} is there already, and is not the one that the report keeps: name another folder"
                 )
-    write_files(folder, files)
+    write_files(folder, files, report.data.files)
 
 
 def print_report(

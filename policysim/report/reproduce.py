@@ -67,10 +67,10 @@ class Manifest:
     results: Mapping[str, str]
 
     def path_of(self, name: str) -> Path:
-        """Where a file of its folder is; InputFileError for a link that leads out of the folder."""
+        """Where a file of its folder is; InputFileError for a link, or below one out of the folder."""
         path = self.path.parent / name
-        if not path.resolve().is_relative_to(self.path.parent.resolve()):
-            raise InputFileError(f"{path.as_posix()}: leads out of the folder of {self.path.as_posix()}")
+        if path.is_symlink() or not path.resolve().is_relative_to(self.path.parent.resolve()):
+            raise InputFileError(f"{path.as_posix()}: leads out of the folder of {self.path.as_posix()}, or is a link")
         return path
 
     def tables(self) -> dict[str, TextRows]:

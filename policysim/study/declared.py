@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
-from envs.toml_reader import unknown
+from envs.toml_reader import text_of, unknown
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
@@ -386,8 +386,8 @@ class ScenarioStudy(ModelledStudy):
     def identity(self) -> dict[str, Any]:
         """With the scenario, which the study only names: SHA-256 of its file's text."""
         source = self.scenario_source
-        path = Path(source) if source.endswith(".toml") else SCENARIOS / f"{source}.toml"
-        digest = hashlib.sha256(path.read_text(encoding="utf-8-sig").encode()).hexdigest()
+        path = Path(source) if source.endswith(".toml") else (SCENARIOS / f"{source}.toml").resolve()
+        digest = hashlib.sha256(text_of(path).encode()).hexdigest()
         redraws = self.scenario.redraws
         beside = {} if redraws is None else {"redraws_sha256": hashlib.sha256(redraws.text.encode()).hexdigest()}
         return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest, **beside}

@@ -65,7 +65,7 @@ def study_path(name: str | Path) -> Path:
     if str(name).endswith(".toml"):
         return Path(name)
     if str(name) in study_names():
-        return FOLDER / f"{name}.toml"
+        return (FOLDER / f"{name}.toml").resolve()  # an installer may have put a link there
     if str(name) in SCRIPTS:
         raise InputFileError(f"{name} is no study; {SCRIPTS[str(name)]} makes this report", located=False)
     known = unknown("study", str(name), study_names())

@@ -215,6 +215,6 @@ def level_codes(study: ScenarioStudy, names: Sequence[str], table: DataTable) ->
     for name in names:
         feature = space.feature(name)
         column = codes[:, space.axis(name)] = table.codes(feature)
-        bad.add_values(table, column < 0, name, table[name].array, level_wanted(feature))
+        bad.add_values(table, column < 0, name, table[name].array, level_wanted(feature), show=False)
     bad.raise_if_any()
     return codes

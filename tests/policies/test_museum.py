@@ -3,13 +3,17 @@
 `AUDITED` and `CHECKED` list them all: what is wrong, what must catch it, and the right version, which passes.
 """
 
+import inspect
 import math
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 
@@ -37,7 +41,11 @@ from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.course.budget import distribution_epsilon
+from policysim.decision import demands
 from policysim.decision.audit import audit, exceeds
+from policysim.files.bad_rows import DataError
+from policysim.release import noisy_table
+from policysim.release.privatize_source import open_source
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
@@ -508,6 +516,42 @@ def filled_by_an_ulp_more(alpha, beta, classes, q, feasible=policies.optimal.cer
     return lowered * np.divide(room, lowered.sum(axis=0), out=np.ones_like(room), where=room > 0)
 
 
+# Commands.
+
+
+def with_line(module, old, new):
+    """A module of which one piece of the source is another one; what it imports is the same."""
+    source = inspect.getsource(module)
+    assert source.count(old) == 1
+    changed = ModuleType(module.__name__)
+    exec(compile(source.replace(old, new), module.__file__, "exec"), changed.__dict__)
+    return changed
+
+
+def stricter_demand_holds():
+    """Whether the stricter of two bounds of an outcome counts, whichever it is: ln 4, at which every fifth is wrong."""
+    wrong = np.array([[0.0, 1.0], [1.0, 0.0]])
+    problem = DecisionProblem(-wrong, [0.5, 0.5], AnyRecord(), outcomes={"wrong": wrong}, lead="wrong")
+    # One treatment for all is wrong for every second.
+    demands = [{"at_most": {"wrong": 0.2}, "max_extra_lead": -0.1}, {"at_most": {"wrong": 0.4}, "max_extra_lead": -0.3}]
+    found = [ps.smallest_epsilon(problem, "randomized-response", **demand) for demand in demands]
+    return found == pytest.approx([math.log(4)] * 2, rel=1e-3)
+
+
+def table_is_of_one_file(module):
+    """Whether a file that changes while its rows are counted is refused, and nothing is written."""
+    with tempfile.TemporaryDirectory() as folder:
+        data, out = Path(folder) / "data.csv", Path(folder) / "table.simulated.csv"
+        data.write_text("sex\n0\n1\n")
+        source = open_source(data)
+        data.write_text("sex\n0\n1\n1\n")
+        try:
+            module.release_table(source, out, module.TablePlan({"sex": ("0", "1")}, 1.0), seed=1)
+        except DataError as error:
+            return str(error).endswith("was changed while it was read") and not out.exists()
+        return False
+
+
 # The collection.
 
 
@@ -672,6 +716,21 @@ CHECKED = {
     "splits of the actions that are left out too soon": planted(guess_rate_is_exact, (math, "tanh", tanh_of_less)),
     "a table that is no distribution where the solver finds nothing": planted(
         table_is_one_without_a_solver, (policies.optimal.whole_programme, "_solve", twice_the_solution)
+    ),
+    "the most that an outcome may be in place of a stricter bound of it": planted(
+        stricter_demand_holds,
+        (
+            demands,
+            "make_demand",
+            with_line(
+                demands, "min(for_all + max_extra_lead, most.get(lead, math.inf))", "for_all + max_extra_lead"
+            ).make_demand,
+        ),
+    ),
+    "a file that changes while a noisy table is counted": Checked(
+        table_is_of_one_file,
+        [noisy_table],
+        with_line(noisy_table, "source.check_read(bad, people)", "bad.raise_if_any()"),
     ),
     "sums of floats rounded outward by a fixed share of 1e-11": planted(
         costs_are_true, (policies.proof, "_costs", costs_by_a_share)

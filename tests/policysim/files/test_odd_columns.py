@@ -90,12 +90,12 @@ def test_single_values_of_any_kind_are_levels_or_bad_rows(write, capsys, tmp_pat
     assert main(["compare", study, "--out", str(tmp_path / "out")]) == 3
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 21
-    assert all("odd: must be one of x, y, " in line for line in lines[:-1])
+    assert all("odd: must be one of x, y" in line for line in lines[:-1])
 
 
 def test_a_list_in_a_data_frame_is_told_too():
     table = read_table(pd.DataFrame({"x": [None, (1, 2)]}))
-    with pytest.raises(DataError, match=r"log: x: must hold one number, .* got \(1, 2\)"):
+    with pytest.raises(DataError, match=r"log: x: must hold one number, .* got a tuple"):
         table["x"]
 
 

@@ -32,8 +32,8 @@ CASES = [
     ("success", "yes", "success: must be a finite number within ±1e+50, got 'yes'"),
     ("success", None, 'success: is missing: missing = "exclude" or "worst" takes such rows'),
     ("success", 1.5, "success: must be within [0, 1], or declare the range, got "),
-    ("age", "old", "age: must be a finite number, got 'old'"),
-    ("sex", 2, "sex: must be one of 0, 1, got "),
+    ("age", "old", "age: must be a finite number"),
+    ("sex", 2, "sex: must be one of 0, 1"),
     ("pid", None, "pid: is missing: each patient needs an id"),
     ("pid", 11, "pid: '11' is there already: "),
 ]
@@ -55,8 +55,8 @@ def test_rows_of_parquet_have_no_line(load, section, small_trial, tmp_path, valu
     trial = small_trial.assign(sex=small_trial.sex.astype(float))
     trial.loc[2, "sex"] = value
     lines = refused(load, section.replace(".csv", ".parquet"), trial__parquet=trial)
-    got = "is missing" if value is None else f"got {float(value)}"
-    assert lines == [f"{(tmp_path / 'trial.parquet').as_posix()}: row 3: sex: must be one of 0, 1, {got}"]
+    got = ", is missing" if value is None else ""
+    assert lines == [f"{(tmp_path / 'trial.parquet').as_posix()}: row 3: sex: must be one of 0, 1{got}"]
 
 
 def test_twenty_are_listed_then_counted(load, section, small_trial):

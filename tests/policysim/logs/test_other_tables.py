@@ -58,8 +58,8 @@ def test_bad_rows_of_a_file_without_a_header_are_counted_from_its_first_line(loa
         load(without_names(SECTION))
     path = (tmp_path / "trial.csv").as_posix()
     assert str(error.value).splitlines() == [
-        f"{path}:1: row 1: 2: must be a finite number, got 'old'",
-        f"{path}:5: row 5: 2: must be a finite number, got 'older'",
+        f"{path}:1: row 1: 2: must be a finite number",
+        f"{path}:5: row 5: 2: must be a finite number",
     ]
 
 
@@ -161,7 +161,7 @@ def test_missing_numbers_are_a_level_where_it_is_declared(load, trial):
     assert log.space.shape == (4,)
     assert np.array_equal(log.records == 3, np.arange(N) % 4 == 0)
     assert np.array_equal(log.records[log.records < 3], np.digitize(trial["age"], [30, 50])[log.records < 3])
-    with pytest.raises(DataError, match="age: must be a finite number or missing, got 'old'"):
+    with pytest.raises(DataError, match="age: must be a finite number or missing"):
         load(SECTION.replace("[30, 50]", "[30, 50], missing = true"), trial__csv=gaps.astype(object).fillna("old"))
 
 

@@ -38,6 +38,7 @@ def page_of(folder):
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
 def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(folder, capsys):
+    (folder / "trial.csv").chmod(0o600)
     assert main(["init", str(folder / "trial.csv")]) == 0
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
@@ -48,6 +49,9 @@ def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(fol
     warning = f"{count} guesses marked # CHECK are unread"
     assert printed.out.startswith(f"Warning: {warning}")
     assert warning in page_of(folder).partition("<dl")[0]
+    # The log is its owner's alone, and so is what is made of it.
+    written = [study, *(path for path in (folder / "out").rglob("*") if path.is_file())]
+    assert len(written) > 9 and {path.stat().st_mode & 0o777 for path in written} == {0o600}
     study.write_text(text.replace("# CHECK", "#"), encoding="utf-8")
     _, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
     document = json.loads(printed.out)

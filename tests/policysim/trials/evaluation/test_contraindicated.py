@@ -148,7 +148,7 @@ def test_evaluate_log_takes_the_study_whose_contraindications_hold(study, log, m
         ps.evaluate_log(log, policy, study=loaded)
     with pytest.raises(DataError, match=r"log: unknown column 'smoker'.*; it is a feature of small"):
         ps.evaluate_log(log.drop(columns="smoker"), policy, study=loaded)
-    with pytest.raises(DataError, match="log: row 5: smoker: must be one of 0, 1, got 2"):
+    with pytest.raises(DataError, match=r"^log: row 5: smoker: must be one of 0, 1$"):
         ps.evaluate_log(log.assign(smoker=log["smoker"].where(log.index != 5, 2)), policy, study=loaded)
     with pytest.raises(DataError, match="small: unknown treatment 'tea'"):
         renamed = log.assign(action=log["action"].cat.rename_categories({"syrup": "tea"}))
