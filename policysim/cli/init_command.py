@@ -69,9 +69,11 @@ def run(chosen: argparse.Namespace) -> int:
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
+    columns = read_columns(data, header=header)
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
+    named = named.as_written([column.name for column in columns])
     asked = InitAsked(data.as_posix(), named, ["policysim", "init", str(data), *options])
-    roles = guess_roles(read_columns(data, header=header), asked)
+    roles = guess_roles(columns, asked)
     features = guess_features(roles, asked)
     if not features.chosen:
         raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")

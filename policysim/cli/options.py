@@ -216,7 +216,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def names(text: str) -> list[str]:
-    """Different names separated by commas, in quotes if they hold some.
+    """Different names separated by commas; what is in quotes may hold some, and keeps its margins.
 
     Examples
     --------
@@ -227,7 +227,8 @@ def names(text: str) -> list[str]:
         row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
         raise ArgumentTypeError(f"{text!r}: {error}") from None
-    found = [name.strip() for name in row]
+    quoted = {name.replace('""', '"') for name in re.findall(r'(?:^|,) *"((?:[^"]|"")*)"', text)}
+    found = [name if name in quoted else name.strip() for name in row]
     if not found or "" in found:
         raise ArgumentTypeError(f"must be names separated by commas, got {text!r}")
     for position, name in enumerate(found):

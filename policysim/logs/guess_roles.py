@@ -10,7 +10,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -80,6 +80,19 @@ class Named:
     id: str = ""
     features: Sequence[str] = ()
 
+    def as_written(self, columns: Sequence[str]) -> Named:
+        """The same with the names of the file's own columns, whose margins nobody types: " age" for age."""
+        bare: dict[str, list[str]] = {}
+        for column in columns:
+            bare.setdefault(column.strip(), []).append(column)
+
+        def written(name: str) -> str:
+            alike = bare.get(name.strip(), [])
+            return alike[0] if name.strip() and len(alike) == 1 and name not in columns else name
+
+        texts = {option: written(said) for option, said in asdict(self).items() if isinstance(said, str)}
+        return replace(self, **texts, treatment=[*map(written, self.treatment)], features=[*map(written, self.features)])
+
 
 @dataclass
 class InitAsked:
@@ -103,11 +116,18 @@ class InitAsked:
             value = self.answers.get(option) or said
             if isinstance(value, str | float):
                 text = value if isinstance(value, str) else f"{value:g}"
-            else:  # in quotes if they hold commas, as `cli.options.names` reads them
-                text = ",".join('"' + name.replace('"', '""') + '"' if {",", '"'} & {*name} else name for name in value)
-            words += [f"--{option}", text] if value else []
+            else:
+                text = ",".join(map(_in_quotes, value))
+            # A name such as -5 is not an option.
+            one = [f"--{option}={text}"] if text.startswith("-") else [f"--{option}", text]
+            words += one if value else []
         if self.lines:
             raise UsageError("\n".join([*self.lines, f"Type: {shlex.join(words)}"]))
+
+
+def _in_quotes(name: str) -> str:
+    """A name as `cli.options.names` reads it: in quotes if it holds commas, quotes or margins."""
+    return '"' + name.replace('"', '""') + '"' if {*',"\r\n'} & {*name} or name != name.strip() else name
 
 
 @dataclass(frozen=True, eq=False)

@@ -223,6 +223,15 @@ cells = st.one_of(
 )
 
 
+@pytest.mark.parametrize("asked", ["age,site", '" age",site', '" age","site "'])
+def test_margins_of_columns_need_not_be_typed(tmp_path, read_study, run_init, asked):
+    """Many files have a space behind each comma."""
+    rows = [f"{number % 2}, {30 + number % 3 * 10},{'ab'[number % 2]}, {number % 4 // 2}" for number in range(60)]
+    (tmp_path / "trial.csv").write_text("\n".join(["arm, age,site , success", *rows]))
+    run_init(tmp_path / "trial.csv", None, "--treatment", "arm", "--outcome", "success", "--features", asked)
+    assert rows_of(read_study(tmp_path / "trial.toml")).space.names == (" age", "site ")
+
+
 @st.composite
 def trials(draw):
     """Columns of anything, among them one that can be a treatment and one that can be an outcome."""
