@@ -12,10 +12,10 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import OPTIMAL_DAILY
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Uniform
-from policysim.course.days import DAILY, ONCE, TREE
+from policysim.course.days import ONCE, TREE
 from policysim.course.days_findings import PAIRS, TITLES, A, B, C, DaysDetails, as_stated
 from policysim.course.treatment_course import public_over_days
-from policysim.numbers import NEGLIGIBLE, about, days, percent, plain, right, rounded, share, to_places
+from policysim.numbers import about, days, plain, right, rounded, share, to_places
 from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.report.weighed import REST, cells_of, changed, row_title
@@ -49,8 +49,8 @@ DRAWN_OTHERWISE = {
     ONCE: "Plan once: a schedule is drawn on day 1, by the first record. ",
 }
 SPENT = {
-    ONCE: "All of it on the one draw on day 1: nothing adds up over the days.",
-    TREE: "All of it on the course as a whole: nothing adds up over the days.",
+    ONCE: "All of it on the one draw on day 1.",
+    TREE: "All of it on the course as a whole.",
 }
 COMPOSED = {
     "exact-losses": "what the days spend adds up",
@@ -137,7 +137,7 @@ def words_of_days(findings: Findings, study: ScenarioStudy, total: float) -> Scr
         advice=_advice(view),
         about=(_about(view),),
         options=tuple(_introduced(view)),
-        lines=tuple(_lines(view)),
+        lines=tuple(_lines(view, findings.options)),
         tables=(_numbers(view), *(() if crowded else (trace,))),
         notes=(f"{IN_FULL if crowded else _of_trace(view, findings.options)}{_note(view)}",),
         behind=(*((trace,) if crowded else ()), _every_way(view, options)),
@@ -213,7 +213,7 @@ def _days(spans: Sequence[str]) -> str:
     return f"day{'s' if len(spans) > 1 or not spans[0].isdigit() else ''} {in_a_row(spans, 'and')}"
 
 
-def _lines(view: View) -> Iterator[Line]:
+def _lines(view: View, options: pd.DataFrame) -> Iterator[Line]:
     """The answer."""
     more, fewer = (in_a_row(each, "and") for each in changed(view.rows, A, C))
     paid, among = "; ".join(filter(None, [more or "nothing that is counted", fewer])), f"per {view.details.patients:,}"
@@ -235,18 +235,19 @@ def _lines(view: View) -> Iterator[Line]:
     apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
     yield Line("What leaks", f"By B two patients are told apart at most {apart}.")
     if view.details.horizon > 1:
-        yield Line("How ε is spent", (SPENT.get(view.options[B]["policy"]) or _by_day(view)) + _reacting(view))
+        yield Line("How ε is spent", (SPENT.get(view.options[B]["policy"]) or _by_day(view)) + _reacting(view, options))
 
 
-def _reacting(view: View) -> str:
-    """What the best way that reacts to later days keeps of the benefit, beside choosing once on day 1."""
-    ways = view.details.ways
-    here = ways[(ways["horizon"] == view.details.horizon) & (ways["total_epsilon"] == view.total)]
-    kept = here.set_index("way")["benefit_kept"]
-    once, reacting = float(kept[ONCE]), float(kept[[TREE, *kept.index.intersection([DAILY])]].max())
-    if not reacting > once + NEGLIGIBLE:
+def _reacting(view: View, options: pd.DataFrame) -> str:
+    """What the best way that reacts to later days loses, beside choosing once on day 1; sizes as in the trace."""
+    ways = options[(options["section"] == "way") & (options["epsilon"] == view.total)]
+    losses = ways[ways["policy"].isin([*TRACE, view.options[B]["policy"]])].set_index("policy")["loss"]
+    once, reacting = float(losses[ONCE]), float(losses.drop(ONCE).min())
+    if as_stated(once - reacting, once) != BETTER:
         return " Reacting to later days gains nothing here."
-    return f" Reacting to later days keeps {percent(reacting)} of the benefit, choosing once {percent(once)}."
+    by_reacting, by_once = (to_places(size * view.details.patients, 0) for size in (reacting, once))
+    lost = f"loses {by_reacting} units of utility per {view.details.patients:,}, choosing once {by_once}"
+    return f" Reacting to later days {lost}."
 
 
 def _worth(view: View) -> Line:

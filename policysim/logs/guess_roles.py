@@ -10,7 +10,8 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +91,10 @@ class Named:
             alike = bare.get(name.strip(), [])
             return alike[0] if name.strip() and len(alike) == 1 and name not in columns else name
 
-        texts = {option: written(said) for option, said in asdict(self).items() if isinstance(said, str)}
-        return replace(self, **texts, treatment=[*map(written, self.treatment)], features=[*map(written, self.features)])
+        said: dict[str, Any] = asdict(self)
+        texts = {option: written(name) for option, name in said.items() if isinstance(name, str)}
+        lists = {option: [*map(written, said[option])] for option in ("treatment", "features")}
+        return Named(**{**said, **texts, **lists})
 
 
 @dataclass
