@@ -98,7 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
     folder_path = chosen.out or REPORTS / study.name
     if chosen.out:
         check_writable(folder_path)
-        study.data.digests()
+        study.data.check_key()
     with progress_bar() as progress:
         report = report_of(chosen, study, progress, compared=chosen.out is not None)
         report = replace(report, arguments=arguments_again(chosen))

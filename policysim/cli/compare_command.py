@@ -136,7 +136,7 @@ def run(chosen: argparse.Namespace) -> int:
     folder_path = chosen.out or REPORTS / f"{study.name}{days}"
     # Before anything is computed.
     check_writable(folder_path)
-    study.data.digests()
+    study.data.check_key()
     with chosen_executor(chosen) as executor, progress_bar() as progress:
         report = report_of(chosen, study, progress, executor)
         report = replace(report, arguments=arguments_again(chosen))

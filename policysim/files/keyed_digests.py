@@ -103,13 +103,22 @@ class DataFiles:
                 complain(f"made {name}, the key of digests of these data: keep it as private as they are")
             key = self.key_path.read_bytes() if self.key_path.is_file() else b""
         except OSError as error:
-            raise OutputError(
-                f"{name}: {error.strerror}, and digests of patients' data need a key beside them: make the folder "
-                "writable, or copy the data to one that is"
-            ) from None
+            raise self._no_key(str(error.strerror)) from None
         if not re.fullmatch(rb"[0-9a-f]{64}", key):
             raise DataError(f"{name}: is no key of policysim: put back the key, or remove this file")
         return Digests(key)
+
+    def check_key(self) -> None:
+        """Raise, as `digests` does, where a key cannot be read or made; nothing is written."""
+        if self.digests(make_key=False) is None and not os.access(self.key_path.parent, os.W_OK):
+            raise self._no_key("Permission denied")
+
+    def _no_key(self, why: str) -> OutputError:
+        """Why there is no key, and what to do."""
+        instead = "make the folder writable, or copy the data to one that is"
+        return OutputError(
+            f"{self.key_path.as_posix()}: {why}, and digests of patients' data need a key beside them: {instead}"
+        )
 
     def document(self, digests: Digests) -> dict[str, Any]:
         """What a manifest says of them: whether they are public, and their digests by the names of the files."""
