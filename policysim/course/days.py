@@ -179,7 +179,7 @@ class _Stay:
         same = reacting.families[0].held == family.families[0].held
         with ThreadPoolExecutor(N_THREADS) as pool:
             searched = pool.submit(family.best)
-            held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES, totals))
+            held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES))
             proved = [pool.submit(first_day_limit, course, process.initial, total, delta) for total in totals]
         first = searched.result()
         self.references = references_of(evaluator, course)
@@ -190,7 +190,7 @@ class _Stay:
         del course, on_best
         self.by_day = family.by_day(first)
         # Of each class, the public schedules: those that change every day, and those that a tree starts from.
-        self.schedules = family.found(first, SCHEDULES, totals)
+        self.schedules = family.found(first, SCHEDULES)
         self.starts = self.schedules if held is None else held.result()
         # What no mechanism exceeds within each total.
         self.limits = {

@@ -179,7 +179,7 @@ def plan_once(
             raise ValueError(f"schedules must be from 2 to {MOST_SCHEDULES}, got schedules={schedules!r}.")
         first = family.best()
         progress.advance()
-        names = family.found(first, int(schedules), [chosen.epsilon])
+        names = family.found(first, int(schedules))
     else:
         if held is not None:
             raise ValueError("held goes with a number of schedules, not with schedules of their own.")

@@ -292,7 +292,7 @@ def plan_tree(
     progress.expect(len(family.families) + 2)
     limit = first_day_limit(optimal_course(process), process.initial, epsilon)
     progress.advance()
-    schedules = family.found(family.best(), int(courses), [epsilon])
+    schedules = family.found(family.best(), int(courses))
     progress.advance()
     return best_tree(family, schedules, epsilon=epsilon, courses=int(courses), limit=limit, progress=progress)
 

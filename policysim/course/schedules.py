@@ -39,6 +39,9 @@ ROUNDING = 1e-12
 BATCH, STARTS = 2, 6
 # The search ends if it gains less than this share of what the best for each gains over one schedule for all.
 LEAST_GAIN = 1e-3
+# The epsilons that schedules are searched for, whichever is asked: so the value at one depends on no other, and never
+# falls as it grows.
+SEARCHED = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 # Of how many fixed parts of a record the sketch of a course is made that is searched.
 SKETCH = 16
 
@@ -244,7 +247,7 @@ def sketch_of(process: Process) -> Process:
     return process if sketch is None else sketch(SKETCH)
 
 
-def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+def public_schedules(family: Schedules, first: Schedule, most: int) -> list[Schedule]:
     """Schedules to choose among privately, from the process (or its sketch, if it has one) and its prior alone.
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
@@ -265,19 +268,17 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
         The best schedule.
     most : int
         How many there may be, >= 2.
-    epsilons : sequence of float
-        Of the choices that they are for, rising.
 
     Returns
     -------
     list of tuple of int
-        Those that the best choice uses at some epsilon, and at least two.
+        Those that the best choice uses at some epsilon of `SEARCHED`, and at least two.
     """
     family = replace(family, process=sketch_of(family.process))
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
     # To a class that nobody is in, no schedule is worth more than another.
-    for epsilon in epsilons if len(chosen) > 1 and family.process.initial.any() else ():
+    for epsilon in SEARCHED if len(chosen) > 1 and family.process.initial.any() else ():
         room = most - len([schedule for schedule in chosen if schedule not in used])
         used |= dict.fromkeys(_used(family, chosen, epsilon, max(room, len(chosen))))
         chosen = list(dict.fromkeys([*used, *chosen]))[:most]
@@ -432,11 +433,9 @@ class ClassSchedules:
         """A schedule of each class as what is given on each day."""
         return schedules[0] if self.single else tuple(zip(*schedules, strict=True))
 
-    def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
+    def found(self, first: Sequence[Schedule], most: int) -> list[list[Schedule]]:
         """The public schedules of each class, of which `first` has the best ones."""
-        return [
-            public_schedules(family, best, most, epsilons) for family, best in zip(self.families, first, strict=True)
-        ]
+        return [public_schedules(family, best, most) for family, best in zip(self.families, first, strict=True)]
 
     def expanded(self, schedules: Sequence[Sequence[Schedule]]) -> IntArray:
         """The action of every decision, (m, H), or (n_classes, m, H); of a class that has fewer, the first again."""

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -137,7 +138,6 @@ def test_the_examples_of_the_page_are_those_that_ship_and_are_read(tmp_path):
     assert whole == ward.read_text(encoding="utf-8")
     assert load_study(ward).utility.weights["death"] == 20
     assert load_scenario(ward.with_name("scenario.toml")).space.size == 32
-    path = ROOT / "examples" / "planted.toml"  # beside the data that it names; never written
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "read_text", lambda self, **_: of_log if self == path else None)
-        assert list(load_study(path).log.features) == ["age", "severity"]
+    shutil.copy(ROOT / "examples" / "trial.csv", tmp_path)
+    (tmp_path / "trial.toml").write_text(of_log, encoding="utf-8")
+    assert list(load_study(tmp_path / "trial.toml").log.features) == ["age", "severity"]

@@ -305,8 +305,8 @@ def test_the_words_name_the_days_on_which_a_daily_draw_spends():
     (line,) = [each for each in words_of_days(daily, STUDY, 1.0).lines if each.label == "How ε is spent"]
     days = ", ".join(f"0.14 on day {day}" for day in range(1, 5))
     assert line.text.startswith(f"{days} and no more on each of 3 further days; what the days spend adds up.")
-    # What is worth 0.3 less than the best of 1.2 to gain keeps 75 %.
-    assert line.text.endswith("Reacting to later days keeps 75\xa0% of the benefit, choosing once 50\xa0%.")
+    lost = "loses 30,000 units of utility per 100,000, choosing once 60,000."
+    assert line.text.endswith(f"Reacting to later days {lost}")
 
 
 @pytest.fixture(scope="module")

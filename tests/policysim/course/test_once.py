@@ -45,6 +45,12 @@ def published(process, plan):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_a_larger_epsilon_is_never_worth_less(seed):
+    values = [ps.plan_once(chain(seed), epsilon=epsilon, schedules=4).value for epsilon in (0.0, 0.3, 1.0, 4.0, 30.0)]
+    assert values == sorted(values) and values[-1] > values[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
 def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed, epsilon):
     process = chain(seed)

@@ -234,7 +234,9 @@ def test_a_claim_that_breaks_only_where_the_search_ends_is_promised_no_epsilon()
 def test_nor_is_an_epsilon_of_a_process():
     moves = np.full((3, 3, 3), 1 / 3)
     mdp = ps.TabularMDP(moves, np.eye(3), initial=np.full(3, 1 / 3), horizon=2, axes="SAS")
-    with pytest.raises(ClaimError, match=r"triple at ε = .* claims a privacy loss of at most .*, and its exact loss is"):
+    with pytest.raises(
+        ClaimError, match=r"triple at ε = .* claims a privacy loss of at most .*, and its exact loss is"
+    ):
         ps.smallest_epsilon(mdp, Triple(), keep=0.8)
 
 
