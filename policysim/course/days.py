@@ -173,7 +173,7 @@ class _Stay:
             process = process.merged()
         course = optimal_course(process)
         self.evaluator = evaluator = ProcessEvaluator(process, course, study.by)
-        self.process = process
+        self.process, self.totals, self.delta = process, totals, delta
         # Schedules that change every day; and those of a tree, which holds its actions where there are many days.
         self.family, self.reacting = family, reacting = ClassSchedules.of(process, held=1), ClassSchedules.of(process)
         same = reacting.families[0].held == family.families[0].held
@@ -189,6 +189,7 @@ class _Stay:
         # The Q-values of all days under the best policy, which nothing looks at any more.
         del course, on_best
         self.by_day = family.by_day(first)
+        self.planner = PrivatePlanner(evaluator, self.by_day)
         # Of each class, the public schedules: those that change every day, and those that a tree starts from.
         self.schedules = family.found(first, SCHEDULES)
         self.starts = self.schedules if held is None else held.result()
@@ -197,6 +198,25 @@ class _Stay:
             total: ProvenLimit(limit.result(), RATIONALS, "first state")
             for total, limit in zip(totals, proved, strict=True)
         }
+
+    def daily(self, template: Policy, progress: Progress) -> list[CourseEvaluation]:
+        """A policy that draws anew each day, within each total; why it is left out, if that was found."""
+        result = self.plain.get(template)
+        if isinstance(result, LEFT_OUT_FOR):
+            raise result
+        within = within_totals(
+            template, result, self.planner, totals=self.totals, delta=self.delta, references=self.references
+        )
+        return told(within, progress, len(self.by_day))
+
+    def tree(self, total: float, progress: Progress) -> tuple[TreePlan, CourseResult]:
+        """The best tree within a total, and what it is worth."""
+        limit = self.limits[total].value
+        plan = best_tree(self.reacting, self.starts, epsilon=total, courses=SCHEDULES, limit=limit)
+        counted = [plan.counted(), *map(plan.counted, self.process.outcomes)]
+        progress.advance(len(self.by_day))
+        result = self.evaluator.result(counted, [plan.epsilon_spent])
+        return plan, self.evaluator.with_everyone(result, lambda: occupancy.of_tree(plan))
 
 
 def _at_horizon(
@@ -211,32 +231,17 @@ def _at_horizon(
 ) -> dict[str, pd.DataFrame]:
     templates, stated = [make_policy(name) for name in study.policies], stated_total(totals, study.epsilon)
     stay = _Stay(study, horizon, templates, totals=totals, delta=delta, length_public=length_public)
-    references, planner = stay.references, PrivatePlanner(stay.evaluator, stay.by_day)
+    references = stay.references
     progress.advance(horizon)
-
-    def daily(template: Policy) -> list[CourseEvaluation]:
-        result = stay.plain.get(template)
-        if isinstance(result, LEFT_OUT_FOR):
-            raise result
-        within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
-        return told(within, progress, horizon)
-
-    def tree(total: float) -> tuple[TreePlan, CourseResult]:
-        limit = stay.limits[total].value
-        plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit)
-        counted = [plan.counted(), *map(plan.counted, stay.process.outcomes)]
-        progress.advance(horizon)
-        result = stay.evaluator.result(counted, [plan.epsilon_spent])
-        return plan, stay.evaluator.with_everyone(result, lambda: occupancy.of_tree(plan))
-
     # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {}
     if longest and horizon > 1 and delta == 0 and stated < math.inf:
         work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
-    work |= {total: partial(tree, total) for total in reversed(totals)}
+    work |= {total: partial(stay.tree, total, progress) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
-    work |= {template: partial(or_fault(daily, *LEFT_OUT_FOR), template) for template in slowest_first}
-    work[ONCE] = lambda: told(_once(stay, totals), progress, horizon)
+    daily = or_fault(partial(stay.daily, progress=progress), *LEFT_OUT_FOR)
+    work |= {template: partial(daily, template) for template in slowest_first}
+    work[ONCE] = lambda: told(_once(stay), progress, horizon)
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
         stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
@@ -285,10 +290,10 @@ def spent_by_day(evaluations: Sequence[CourseEvaluation]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["total_epsilon", "policy", "day", "epsilon_spent", "composition"])
 
 
-def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
+def _once(stay: _Stay) -> Iterator[CourseEvaluation]:
     """One private choice of a schedule at each total: the optimum among the same public schedules at all of them."""
     problem, best = stay.family.problem(stay.schedules), None
-    for total in totals:
+    for total in stay.totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
         counted = [np.einsum("nm,nm->n", chances, table) for table in (problem.utilities, *problem.outcomes.values())]
         result = stay.evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
