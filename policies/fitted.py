@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
-from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table
+from policies.arrays import FloatArray, Frozen, IntArray, probability_table
 from policies.html_table import html_table
 from policies.problem import DecisionProblem
 from policies.records import checked_numbers, has_features, observed_records
@@ -97,13 +97,6 @@ class FittedPolicy(Frozen):
         """Compute the table, and what it reveals."""
         logs, table = self.policy.tables(self.problem)
         probabilities = probability_table(table, "probabilities")
-        if not (logs.shape == probabilities.shape == self.problem.utilities.shape):
-            raise ValueError(
-                f"{self.policy.name} must give probabilities of shape {self.problem.utilities.shape}, "
-                f"got {probabilities.shape}."
-            )
-        if not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
-            raise ValueError(f"{self.policy.name} gives probabilities that are not those of its logarithms.")
         actions = [(action,) for action in range(self.problem.n_actions)]
         spent, _ = largest_of_choices(logs, actions, self.problem.adjacency)
         vars(self).update(probabilities=probabilities, epsilon_spent=spent)

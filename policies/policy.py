@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, Frozen, IntArray, non_negative
+from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, blocks, non_negative
 from policies.fitted import FittedPolicy
 from policies.problem import DecisionProblem, MaskClass
 from policies.sampler import draw_actions
@@ -36,7 +36,11 @@ class ClaimError(Exception):
 
 
 class NoTableError(ValueError):
-    """A policy that gives no table of probabilities; str() says which, and why."""
+    """A policy that gives no table of probabilities; str() says which, and why, `fault` only why."""
+
+    def __init__(self, policy: str, fault: str) -> None:
+        super().__init__(f"{policy} gives no table of probabilities: {fault}")
+        self.fault = fault
 
 
 class InadmissibleError(ValueError):
@@ -114,6 +118,11 @@ class Policy(Frozen):
         """The privacy loss that this policy claims never to exceed, under the problem's adjacency."""
         return self.epsilon
 
+    @property
+    def at_epsilon(self) -> str:
+        """The name, with the epsilon if it takes one, as messages have it."""
+        return f"{self.name} at ε = {self.epsilon:g}" if self.uses_epsilon else self.name
+
     def among(self, actions: IntArray, n_actions: int) -> Policy:
         """The same policy on these of the actions alone; ValueError for what does not fit n_actions."""
         return self
@@ -142,10 +151,16 @@ class Policy(Frozen):
 
     @final
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x) together, as above."""
+        """log p(a|x) and p(a|x) together, as above.
+
+        A policy of another package is not trusted that these are probabilities, and the same by each of its methods:
+        NoTableError.
+        """
         if self._splits(problem):
             return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
         logs, probabilities = self._tables(problem)
+        if _is_foreign(self) and (fault := table_fault(self, problem, logs, probabilities)):
+            raise NoTableError(self.at_epsilon, fault)
         return self._admissible(problem, logs, -np.inf), self._admissible(problem, probabilities, 0.0)
 
     @final
@@ -236,6 +251,42 @@ def class_fault(kind: type[Policy]) -> str:
     owner = next(base for base in kind.__mro__ if {"_log_probabilities", "_tables"} & vars(base).keys())
     if kind._tables is not Policy._tables and "_tables" not in vars(owner):
         return f"{name} implements _log_probabilities, but inherits _tables, which is asked first; implement _tables"
+    return ""
+
+
+def _is_foreign(policy: Policy) -> bool:
+    """Whether a policy's class is from elsewhere; those of this package are tested to be what they say."""
+    return type(policy).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def table_fault(policy: Policy, problem: DecisionProblem, logs: FloatArray, probabilities: FloatArray) -> str:
+    """Why what a policy gives is no table of probabilities, or not the same one everywhere; empty if all is well."""
+    if fault := _sums_fault(logs, problem):
+        return fault
+    kind, given = type(policy), [probabilities]
+    if kind._tables is not Policy._tables:
+        with np.errstate(over="ignore"):
+            given.append(np.exp(policy._log_probabilities(problem)))
+    if kind._probabilities is not Policy._probabilities:
+        given.append(policy._probabilities(problem))
+    for table in given:
+        if np.shape(table) != logs.shape or not np.allclose(np.exp(logs), table, rtol=0, atol=SUM_TOLERANCE):
+            return "its probabilities are not those of its logarithms"
+    return ""
+
+
+def _sums_fault(logs: FloatArray, problem: DecisionProblem) -> str:
+    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
+    if np.shape(logs) != problem.utilities.shape:
+        return f"its table has shape {np.shape(logs)} instead of {problem.utilities.shape}"
+    for rows in blocks(problem.n_records):
+        # Rows of NaN or of huge logs fail the comparison too.
+        with np.errstate(over="ignore"):
+            sums = np.exp(logs[rows]).sum(axis=1)
+        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
+        if bad.size:
+            record = problem.records.describe(rows.start + int(bad[0]))
+            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
     return ""
 
 

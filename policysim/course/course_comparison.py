@@ -35,7 +35,7 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process, require_process
 from policysim.course.schedules import best_constants
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import claim_fault
+from policysim.study.checks import BROKEN, claim_fault
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.
@@ -126,7 +126,7 @@ def compare_process(
             result, expecting = planner.result_of(planner.plan([policy] * planner.horizon)), "private"
         return CourseEvaluation(daily_name(policy.name), policy.epsilon, result, references, expecting)
 
-    found = evaluate_each(jobs, or_fault(evaluate, ClaimError), Progress.of(advance))
+    found = evaluate_each(jobs, or_fault(evaluate, *BROKEN), Progress.of(advance))
     templates = sound(templates, {each: [found[policy] for policy in at_each(each, values)] for each in templates})
     evaluations = {policy: each for policy, each in found.items() if isinstance(each, CourseEvaluation)}
     finite = [policy for policy in evaluations if policy.uses_epsilon and policy.epsilon < np.inf]
@@ -210,7 +210,7 @@ def compare_totals(
         within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
         return told(within, progress)
 
-    found = evaluate_each(templates, or_fault(evaluate, ClaimError), SILENT)
+    found = evaluate_each(templates, or_fault(evaluate, *BROKEN), SILENT)
     kept = sound(templates, {template: [each] for template, each in found.items()})
     return tabulate(chain.from_iterable(found[template] for template in kept), COLUMNS_OF_TOTALS).assign(delta=delta)
 
@@ -248,8 +248,8 @@ def or_fault(evaluate: Callable[[Policy], Any], *faults: type[Exception]) -> Cal
 
 
 def sound(templates: Sequence[Policy], found: Mapping[Policy, Sequence[Any]]) -> list[Policy]:
-    """The policies that keep their claims; a warning names the others, and ClaimError is raised if none is left."""
-    faults = {each: [result for result in found[each] if isinstance(result, ClaimError)] for each in templates}
+    """The policies that are what they say; a warning names the others, and if none is left their error is raised."""
+    faults = {each: [result for result in found[each] if isinstance(result, BROKEN)] for each in templates}
     kept = [each for each in templates if not faults[each]]
     if not kept:
         raise faults[templates[0]][0]

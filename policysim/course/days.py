@@ -15,7 +15,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal, daily_name
-from policies.policy import ClaimError, NotApplicableError, Policy
+from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.course import occupancy
 from policysim.course.course_comparison import on_best_values, or_fault, references_of, told, within_totals
@@ -33,6 +33,7 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import ClassSchedules, DayAction
 from policysim.course.treatment_course import build_course
 from policysim.progress import SILENT, Progress
+from policysim.study.checks import BROKEN
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
 from policysim.words import ALL, PLAN_ONCE, PLAN_TREE
@@ -48,7 +49,7 @@ LIMIT = "limit"
 THEN = " > "
 COURSES = {"horizon": int, "total_epsilon": float, "class": int, "course": str, "least": float, "parts": float}
 # Why a policy is left out, and the table that says so.
-LEFT_OUT_FOR, LEFT_OUT = (ClaimError, NotApplicableError), ["policy", "reason"]
+LEFT_OUT_FOR, LEFT_OUT = (*BROKEN, NotApplicableError), ["policy", "reason"]
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 

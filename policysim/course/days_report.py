@@ -11,7 +11,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import ExponentialFitted
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
-from policies.policy import ClaimError, NotApplicableError
+from policies.policy import NotApplicableError
 from policies.reference import Greedy
 from policysim import figures
 from policysim.course.days import ONCE, TREE, compare_days, horizons_of
@@ -25,6 +25,7 @@ from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
 from policysim.report.findings import Findings, rows_of
 from policysim.report.report import Report
+from policysim.study.checks import BROKEN
 from policysim.study.declared import ScenarioStudy, require_scenario
 from policysim.study.labels import level_in_words
 from policysim.study.study_problem import build_problem
@@ -105,7 +106,7 @@ def report(
     left_out += tuple(map(_left_out, broken["policy"], broken["reason"]))
     findings = find(study, tables, delta=delta, length_public=length_public, named=named, left_out=left_out)
     made = report_of(study, tables, findings)
-    return replace(made, exit_code=EXIT_CHECK) if any(isinstance(why, ClaimError) for why in broken["reason"]) else made
+    return replace(made, exit_code=EXIT_CHECK) if any(isinstance(why, BROKEN) for why in broken["reason"]) else made
 
 
 def _usable(
@@ -124,7 +125,7 @@ def _usable(
     usable, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=asked_by_name)
     compared = tuple(dict.fromkeys((*usable, ExponentialFitted.name, Greedy.name)))
     # A study's own list is shared with one decision.
-    left_out += tuple(f"{name}, which is for one decision" for name in apart if asked_by_name)
+    left_out += tuple(f"{name}, which is for one decision" for name in apart if policies is not None)
     return replace(over_days, policies=usable), compared, left_out
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
-from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.course.process import Process, checked_features, one_start, require_process
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules
 from policysim.progress import SILENT, Progress
+from policysim.study.checks import checked_tables
 
 CANNOT_REACT = (
     "plan_once cannot react here: all who are hidden among each other begin in one state, and the choice is made by "
@@ -42,13 +42,6 @@ class OncePlan:
     schedules : array of int, (m, H)
         The action of each decision under each schedule; without a horizon (m, B), where the last action goes on. With
         public classes (n_classes, m, H): each has its own.
-    probabilities, log_probabilities : array, (n, m)
-        Of each schedule, for each first state; column-major.
-    value : float
-        The expected return from the initial distribution, exactly.
-    epsilon_spent : float
-        The exact privacy loss of the whole published course: that of the one choice. delta is 0. It is that between
-        any two courses of states, not between first states alone (`plan_once`).
     policy : Policy
         What chooses.
     classes : array of int, (n,)
@@ -57,16 +50,29 @@ class OncePlan:
         The choice: what each schedule is worth to each first state, (n, m), under the initial distribution, with
         the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group; what
         is private on it hides the whole course.
+    probabilities, log_probabilities : array, (n, m)
+        Of each schedule, for each first state; column-major.
+    value : float
+        The expected return from the initial distribution, exactly.
+    epsilon_spent : float
+        The exact privacy loss of the whole published course: that of the one choice. delta is 0. It is that between
+        any two courses of states, not between first states alone (`plan_once`).
     """
 
     schedules: IntArray
-    probabilities: FloatArray
-    log_probabilities: FloatArray
-    value: float
-    epsilon_spent: float
     policy: Policy
     classes: IntArray
     problem: DecisionProblem
+    probabilities: FloatArray = field(init=False)
+    log_probabilities: FloatArray = field(init=False)
+    value: float = field(init=False)
+    epsilon_spent: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Choose."""
+        logs, probabilities, spent = checked_tables(self.policy, self.problem)
+        value = self.problem.value(probabilities)
+        vars(self).update(probabilities=probabilities, log_probabilities=logs, value=value, epsilon_spent=spent)
 
     @property
     def horizon(self) -> int:
@@ -133,7 +139,9 @@ def plan_once(
     ------
     ValueError
         For something else than a process, schedules that do not fit it, an action that some state does not allow, or
-        a policy that cannot be used on the choice.
+        a policy that cannot be used on the choice, or gives no table of probabilities.
+    ClaimError
+        For a policy that reveals more than it claims.
 
     Warns
     -----
@@ -190,17 +198,7 @@ def plan_once(
     progress.advance()
     problem = family.problem(names)
     progress.advance()
-    logs, probabilities = chosen.tables(problem)
-    return OncePlan(
-        schedules=family.expanded(names),
-        probabilities=probabilities,
-        log_probabilities=logs,
-        value=problem.value(probabilities),
-        epsilon_spent=privacy_loss_of_logs(logs, problem.adjacency).epsilon,
-        policy=chosen,
-        classes=family.classes,
-        problem=problem,
-    )
+    return OncePlan(family.expanded(names), chosen, family.classes, problem)
 
 
 def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list[list[Schedule]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -153,6 +153,12 @@ class TreePlan:
 
     Attributes
     ----------
+    upper_bound : float
+        No epsilon-private mechanism for the course has a larger value (`course_limit` of the first day).
+    trees : tuple of ClassTree
+        What each class does.
+    family : ClassSchedules
+        The classes and their states.
     courses : array of int, (K, H)
         The courses that may be published; with public classes (n_classes, K, H): each has its own.
     weights : array, (K,) or (n_classes, K)
@@ -163,21 +169,27 @@ class TreePlan:
     epsilon_spent : float
         The exact privacy loss of the published course: the largest log-ratio of its probabilities over all pairs of
         courses of states of one class. delta is 0.
-    upper_bound : float
-        No epsilon-private mechanism for the course has a larger value (`course_limit` of the first day).
-    trees : tuple of ClassTree
-        What each class does.
-    family : ClassSchedules
-        The classes and their states.
     """
 
-    courses: IntArray
-    weights: FloatArray
-    value: float
-    epsilon_spent: float
     upper_bound: float
     trees: tuple[ClassTree, ...]
     family: ClassSchedules
+    courses: IntArray = field(init=False)
+    weights: FloatArray = field(init=False)
+    value: float = field(init=False)
+    epsilon_spent: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute what the trees of all classes are together."""
+        shares = [float(self.family.process.initial[states].sum()) for states in self.family.states]
+        most = max(len(tree.leaves) for tree in self.trees)
+        least = [tree.least + [0.0] * (most - len(tree.leaves)) for tree in self.trees]
+        vars(self).update(
+            courses=self.family.expanded([[course for course, _, _, _ in tree.leaves] for tree in self.trees]),
+            weights=np.array(least[0] if self.family.single else least),
+            value=sum(share * tree.value for share, tree in zip(shares, self.trees, strict=True)),
+            epsilon_spent=max(tree.epsilon_spent for tree in self.trees),
+        )
 
     @property
     def horizon(self) -> int:
@@ -314,18 +326,7 @@ def best_tree(
     for one, starts in zip(family.families, schedules, strict=True):
         trees.append(_class_tree(one, starts, min(epsilon, LARGEST_EPSILON), courses))
         progress.advance()
-    shares = [float(family.process.initial[states].sum()) for states in family.states]
-    most = max(len(tree.leaves) for tree in trees)
-    least = [tree.least + [0.0] * (most - len(tree.leaves)) for tree in trees]
-    return TreePlan(
-        courses=family.expanded([[course for course, _, _, _ in tree.leaves] for tree in trees]),
-        weights=np.array(least[0] if family.single else least),
-        value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
-        epsilon_spent=max(tree.epsilon_spent for tree in trees),
-        upper_bound=limit,
-        trees=tuple(trees),
-        family=family,
-    )
+    return TreePlan(upper_bound=limit, trees=tuple(trees), family=family)
 
 
 def _class_tree(family: Schedules, schedules: Sequence[Schedule], epsilon: float, most: int) -> ClassTree:

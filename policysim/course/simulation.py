@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from envs.scenario import Scenario
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.policy import Policy
+from policies.policy import ClaimError, Policy
 from policies.sampler import draw_actions
 from policysim.course import occupancy
 from policysim.course.course_tree import Node
@@ -28,7 +28,7 @@ from policysim.course.treatment_course import build_course
 from policysim.numbers import days, decimals, percent_1, plain, to_places
 from policysim.progress import SILENT, Progress
 from policysim.report.screen import Grid, Line, Screen
-from policysim.study.checks import MOST_ERRORS, Agreement
+from policysim.study.checks import MOST_ERRORS, Agreement, checked_tables, claim_fault
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import about_model
 from policysim.study.study_problem import build_problem
@@ -360,7 +360,7 @@ def planned(
     """
     if horizon == 1:
         problem = build_problem(study)
-        table = policy.probabilities(problem)
+        _, table, _ = checked_tables(policy, problem)
         return Planned([table], problem.value(table), problem.outcomes.means(problem.prior[:, np.newaxis] * table))
     process = build_course(study, horizon, length_public=length_public)
     if whole == PLAN_TREE:
@@ -373,7 +373,10 @@ def planned(
     progress.expect(horizon)
     tables = []
     for day in optimal_course(process).decisions(policy):
-        tables.append(day.tables(policy)[1])
+        logs, table = day.tables(policy)
+        if not day.told_apart and (fault := claim_fault(policy, day.epsilon_spent(logs))):
+            raise ClaimError(fault)
+        tables.append(table)
         progress.advance()
     given = occupancy.of_days(process, tables.__getitem__)[1]
     return Planned(tables, policy_value(process, tables), process.counted(given))

@@ -12,12 +12,12 @@ from envs.toml_reader import unknown
 from policies.adjacency import Adjacency, AnyRecord, Listed, OneFeature
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
-from policies.policy import InadmissibleError, NotApplicableError, Policy
+from policies.policy import InadmissibleError, NoTableError, NotApplicableError, Policy, table_fault
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.progress import SILENT, Progress
-from policysim.study.checks import policy_fault, within_claim
+from policysim.study.checks import within_claim
 from policysim.study.declared import ADJACENCIES
 from policysim.study.sweep import checked_epsilons
 
@@ -170,7 +170,10 @@ def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | Non
         return replace(found, refusal=str(error))
     except InadmissibleError as error:
         return replace(found, fault=str(error))
-    if fault := policy_fault(policy, problem, logs, probabilities):
+    except NoTableError as error:
+        return replace(found, fault=error.fault)
+    # Those of this package are audited, too.
+    if fault := table_fault(policy, problem, logs, probabilities):
         return replace(found, fault=fault)
     return _with_loss(found, logs, problem.adjacency, problem.actions, problem.records.describe)
 

@@ -6,10 +6,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
-from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
-from policies.catalogue import is_built_in
+from policies.arrays import FloatArray
 from policies.policy import ClaimError, InadmissibleError, NoTableError, NotApplicableError, Policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
@@ -89,15 +86,13 @@ def claim_fault(policy: Policy, exact: float) -> str:
     """What an exact privacy loss shows of a policy that claims less, in words; empty if it keeps its claim."""
     if within_claim(exact, policy.guarantee):
         return ""
-    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
-    return f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}"
+    return (
+        f"{policy.at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}"
+    )
 
 
 def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:
     """log p(a|x) and p(a|x) of a policy on a problem, and its exact privacy loss there, which is within its guarantee.
-
-    Of a policy that is not built in it is not trusted either that these are probabilities, and those that it gives
-    alone (`Policy.probabilities`).
 
     Raises
     ------
@@ -109,9 +104,6 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
         If its exact privacy loss exceeds its guarantee.
     """
     logs, probabilities = policy.tables(problem)
-    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
-    if not is_built_in(policy) and (fault := policy_fault(policy, problem, logs, probabilities)):
-        raise NoTableError(f"{at_epsilon} gives no table of probabilities: {fault}")
     exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
     if fault := claim_fault(policy, exact):
         raise ClaimError(f"{fault}; audit names the two records that show it")
@@ -124,27 +116,3 @@ def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: 
         return guess_rate_within(probabilities, problem.adjacency, epsilon).rate
     except NotApplicableError:
         return math.nan
-
-
-def policy_fault(policy: Policy, problem: DecisionProblem, logs: FloatArray, probabilities: FloatArray) -> str:
-    """Why what a policy gives is no table of probabilities, or not the same one everywhere; empty if all is well."""
-    fault = table_fault(logs, problem)
-    for table in () if fault else (probabilities, policy.probabilities(problem)):
-        if np.shape(table) != logs.shape or not np.allclose(np.exp(logs), table, rtol=0, atol=SUM_TOLERANCE):
-            fault = "its probabilities are not those of its logarithms"
-    return fault
-
-
-def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
-    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
-    if np.shape(logs) != problem.utilities.shape:
-        return f"its table has shape {np.shape(logs)} instead of {problem.utilities.shape}"
-    for rows in blocks(problem.n_records):
-        # Rows of NaN or of huge logs fail the comparison too.
-        with np.errstate(over="ignore"):
-            sums = np.exp(logs[rows]).sum(axis=1)
-        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
-        if bad.size:
-            record = problem.records.describe(rows.start + int(bad[0]))
-            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
-    return ""

@@ -194,9 +194,9 @@ class Another(Wrong):
 def test_a_mechanism_that_gives_no_probabilities_is_refused(numbered):
     assert Wrong().fit(numbered.problem).epsilon_spent == 0
     for policy, message in (
-        (Wrong(factor=1.1), "probabilities must sum to 1 in each row, row 0 sums to 1.1"),
-        (Wrong(columns=3), r"wrong must give probabilities of shape \(4, 2\), got \(4, 3\)"),
-        (Another(), "wrong gives probabilities that are not those of its logarithms"),
+        (Wrong(factor=1.1), r"wrong at ε = inf gives no table of probabilities: its probabilities sum to 1.1 for \["),
+        (Wrong(columns=3), r"its table has shape \(4, 3\) instead of \(4, 2\)"),
+        (Another(), "its probabilities are not those of its logarithms"),
     ):
         with pytest.raises(ValueError, match=message):
             policy.fit(numbered.problem)

@@ -8,10 +8,11 @@ import pytest
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, Policy, Sensitive, make_policy
 from policies.catalogue import CATALOGUE, Plugin
-from policies.policy import ClaimError
+from policies.policy import ClaimError, NoTableError
 from policies.randomized_response import RandomizedResponse
 from policysim.course import days_report
 from policysim.course.budget import composed, spend
+from policysim.course.simulation import planned
 
 PROBLEM = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord())
 
@@ -54,6 +55,29 @@ class TwoBest(RandomizedResponse):
         np.put_along_axis(weights, np.argsort(-problem.utilities, axis=1)[:, :2], self.epsilon, axis=1)
         logs = weights - np.logaddexp.reduce(weights, axis=1)[:, None]
         return logs, np.exp(logs)
+
+
+@dataclass(frozen=True)
+class Forged(Policy):
+    """Hides everything by its logarithms, and draws what is best."""
+
+    name = "forged"
+
+    def _log_probabilities(self, problem):
+        return np.full(problem.utilities.shape, -np.log(problem.n_actions))
+
+    def _tables(self, problem):
+        return self._log_probabilities(problem), make_policy("greedy").probabilities(problem)
+
+
+@dataclass(frozen=True)
+class Nowhere(Forged):
+    """Gives no numbers."""
+
+    name = "nowhere"
+
+    def _tables(self, problem):
+        return (np.full(problem.utilities.shape, np.nan),) * 2
 
 
 def process():
@@ -111,12 +135,40 @@ def test_a_comparison_over_days_leaves_out_who_breaks_a_claim_and_names_it(asked
         ps.compare(process(), policies=[Over()], **asked)
 
 
+@pytest.mark.parametrize("policy", [Forged(), Nowhere()])
+def test_nothing_is_promised_over_days_for_a_policy_that_gives_no_table(policy):
+    study = ps.load_study("examples/ward/study.toml")
+    for promise in (
+        lambda: ps.PrivacyBudget(9.0).daily(policy, [PROBLEM] * 3),
+        lambda: ps.PrivacyBudget(9.0).spend(policy, PROBLEM),
+        lambda: ps.smallest_epsilon(process(), policy, keep=0.5),
+        lambda: ps.plan_once(process(), 1.0, policy=policy),
+        lambda: ps.compare(process(), policies=[policy], total_epsilons=[1.0]),
+        lambda: planned(study, policy, horizon=2),
+        lambda: planned(study, policy, horizon=1),
+    ):
+        with pytest.raises(NoTableError, match=rf"{policy.name} at ε = .* gives no table of probabilities: its prob"):
+            promise()
+    with pytest.warns(UserWarning, match=rf"left out: {policy.name}"):
+        kept = ps.compare(process(), policies=[policy, "exponential"], total_epsilons=[1.0])
+    assert set(kept["policy"]) == {"exponential"}
+
+
+def test_neither_a_choice_once_nor_a_simulation_promises_what_a_policy_breaks():
+    with pytest.raises(ClaimError, match="over at ε = 1 claims"):
+        ps.plan_once(process(), 1.0, policy=Over())
+    for horizon in (1, 2):
+        with pytest.raises(ClaimError, match="over at ε = 1 claims"):
+            planned(ps.load_study("examples/ward/study.toml"), Over(1.0), horizon=horizon)
+
+
 def test_a_report_over_days_leaves_out_what_breaks_a_claim_or_does_not_apply(monkeypatch):
     study = ps.load_study("examples/ward/study.toml")
     monkeypatch.setattr(CATALOGUE, "_plugins", {"over": Plugin(Over, "somebody", "1")})
     report = days_report.report(study, horizon=2, total_epsilons=[1.0], policies=["all"])
     told = [reason for reason in report.findings.warnings if "not compared" in reason]
     assert any("over at ε = " in reason and "claims a privacy loss of at most" in reason for reason in told)
+    assert any("optimal-safe, which is for one decision" in reason for reason in told)
     assert any("randomized-features, as 33 records are not all combinations" in reason for reason in told)
     assert report.exit_code == 4
     compared = set(report.more_tables["comparison"]["policy"])

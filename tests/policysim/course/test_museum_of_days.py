@@ -46,7 +46,9 @@ def the_tree_says_what_its_worst_class_spends():
 
 
 def of_the_first_class(**parts):
-    return TreePlan(**parts | {"epsilon_spent": parts["trees"][0].epsilon_spent})
+    plan = TreePlan(**parts)
+    vars(plan)["epsilon_spent"] = plan.trees[0].epsilon_spent
+    return plan
 
 
 def the_actions_of_a_choice_are_worth_its_value():
