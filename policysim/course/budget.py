@@ -268,7 +268,9 @@ class PrivacyBudget:
     For a stay of unknown length, with an epsilon that is chosen day by day, the budget is an odometer: `spend` counts
     the exact loss of each table before a treatment is drawn by it, and `left` says what remains. That adds losses, with
     delta = 0. Distributions of the loss do not add up so: with an epsilon chosen on the way, two courses that each have
-    delta = .05 had .0592 together. Sums of rho are a filter, and only within a total that was fixed beforehand.
+    delta = .05 had .0592 together. Sums of rho are a filter, and only within a total that was fixed beforehand. What
+    was spent belongs to the object, and so to its copies; `dataclasses.replace` makes a new budget of which nothing is
+    spent, and the days that `daily` plans are counted only once they are spent.
 
     Parameters
     ----------

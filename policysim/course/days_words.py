@@ -345,9 +345,12 @@ def _textbook(view: View, options: pd.DataFrame) -> str:
 def _of_trace(view: View, options: pd.DataFrame) -> str:
     """What its lines are, as far as no option says it, and what the bound is about."""
     others = [text for policy, text in DRAWN_OTHERWISE.items() if policy != view.options[B]["policy"]]
-    hides = set(view.details.bounds["hides"])
-    first = "days 1 and 2" if "course" in hides else "day 1"
-    limit = f"The limit asks privacy of {first} alone. " if hides else ""
+    bounds = view.details.bounds
+    longer = [plain(total) for total in bounds.loc[bounds["hides"] == "course", "total_epsilon"]]
+    days = "days 1 and 2 alone" if longer else "day 1 alone"
+    if 0 < len(longer) < len(bounds):
+        days = f"day 1 alone; at ε = {in_a_row(longer, 'and')} of days 1 and 2"
+    limit = "" if bounds.empty else f"The limit asks privacy of {days}. "
     return f"{_textbook(view, options)}{''.join(others)}{limit}"
 
 

@@ -268,14 +268,16 @@ def _group_change_loss(terms: Terms, found: list[GroupChoice]) -> float | None:
     """What a person who changes group loses at most, by the two choices together; None where that is not asked.
 
     A person who leaves a group lowers one count of it, where one who changes value lowers one and raises another: half
-    the range at the same scale, and so half the loss. The same for who joins. Only the scale of a declared sensitivity
-    of proportions moves with the size of a group; then each of the two loses up to what a change of value does. Where
-    epsilon is split by shares, the sizes of groups are published as they are, and nothing bounds what that tells.
+    the range at the same scale, and so half the loss. The same for who joins. Where presence is hidden, what is hidden
+    is just that: who leaves and who joins lose all of it each. The scale of a declared sensitivity of proportions moves
+    with the size of a group; then, too, each of the two loses up to what a change of value does. Where epsilon is split
+    by shares, the sizes of groups are published as they are, and nothing bounds what that tells.
     """
-    if len(found) < 2 or terms.adjacency != REPLACE or terms.split_by_share:
+    if len(found) < 2 or terms.split_by_share:
         return None
     two_largest = math.fsum(sorted(choice.loss for choice in found)[-2:])
-    return two_largest if terms.proportions and terms.sensitivity is not None else two_largest / 2
+    moves = terms.proportions and terms.sensitivity is not None
+    return two_largest if moves or terms.adjacency != REPLACE else two_largest / 2
 
 
 def release_of(counts: Counts, by: str | None, terms: Terms, found: list[GroupChoice], *, each: bool) -> Release:

@@ -15,6 +15,7 @@ from policies.selection import MECHANISMS, select
 from policies.selection_release import gaps_below_best, places_on_grid, release_weights
 from policysim.cli.main import main
 from policysim.release.counts_file import Counts, read_counts
+from policysim.release.ledger import ADD_OR_REMOVE, REPLACE
 from policysim.release.select_private import ADJACENCIES, Terms, choices_by_group, release_document, true_sensitivity
 
 DISEASES = "disease,people\nDiabetes,24\nHepatitis,8\nInfluenza,28\nHIV,5\n"
@@ -320,10 +321,18 @@ def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip", "report-noisy-max"])
-@pytest.mark.parametrize(("proportions", "declared", "most"), [(False, None, 1), (True, None, 1), (True, 0.5, 2)])
-def test_a_person_who_changes_group_spends_epsilon_in_all(mechanism, proportions, declared, most):
+@pytest.mark.parametrize(
+    ("proportions", "declared", "adjacency", "most"),
+    [
+        (False, None, REPLACE, 1),
+        (True, None, REPLACE, 1),
+        (True, 0.5, REPLACE, 2),
+        (False, None, ADD_OR_REMOVE, 2),
+    ],
+)
+def test_a_person_who_changes_group_spends_epsilon_in_all(mechanism, proportions, declared, adjacency, most):
     """Both choices are published, and the person takes another value along."""
-    terms = Terms(1.0, mechanism, sensitivity=declared, proportions=proportions)
+    terms = Terms(1.0, mechanism, sensitivity=declared, proportions=proportions, adjacency=adjacency)
 
     @cache
     def released(blue, red):
