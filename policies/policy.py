@@ -159,9 +159,11 @@ class Policy(Frozen):
         if self._splits(problem):
             return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
         logs, probabilities = self._tables(problem)
+        logs = self._admissible(problem, logs, -np.inf)
+        probabilities = self._admissible(problem, probabilities, 0.0)
         if _is_foreign(self) and (fault := table_fault(self, problem, logs, probabilities)):
             raise NoTableError(self.at_epsilon, fault)
-        return self._admissible(problem, logs, -np.inf), self._admissible(problem, probabilities, 0.0)
+        return logs, probabilities
 
     @final
     def fit(self, problem: DecisionProblem) -> FittedPolicy:
