@@ -104,7 +104,8 @@ def profile(log_probabilities: FloatArray, adjacency: Adjacency) -> Profile:
 def largest_profile(profiles: Sequence[Profile]) -> Profile:
     """The largest of several profiles at each epsilon; their tests may stand in any order."""
     tests_of = [(each.false_alarms, each.powers) for each in profiles]
-    low, high = (np.concatenate(parts) for parts in zip(*tests_of, strict=True))
+    # A sum of probabilities may round above 1.
+    low, high = (np.minimum(np.concatenate(parts), 1.0) for parts in zip(*tests_of, strict=True))
     # The mirror images of what is left out have ratios above 1.
     kept = (high > low) & (low + high <= 1 + SUM_TOLERANCE)
     low, high = low[kept], high[kept]

@@ -326,7 +326,9 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
 def add_show_values(parser: argparse.ArgumentParser) -> None:
     """--show-values."""
     parser.add_argument(
-        "--show-values", action="store_true", help="where a log is refused, show the wrong values of patients' features"
+        "--show-values",
+        action="store_true",
+        help="where a log is refused, show the wrong values of what is hidden",
     )
 
 

@@ -9,6 +9,7 @@ import argparse
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from policysim.cli.options import (
     Commands,
     add_json,
     add_release,
+    add_show_values,
     as_usage,
     check_release,
     chosen_ledger,
@@ -108,6 +110,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
+    add_show_values(parser)
     add_json(parser)
 
 
@@ -121,6 +124,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     if chosen.form == CELLS:
         return _cells(chosen)
+    _refuse(chosen, ("show-values",), "data other than a log: only with --as cells")
     if chosen.estimate:
         _refuse(chosen, ("as", *SHARED, *OF_VALUES, *OF_TABLE), "--estimate: the note says what was done")
         with progress_bar(open_source(chosen.data).unit) as progress:
@@ -224,19 +228,33 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
 def _cells(chosen: argparse.Namespace) -> int:
     """Write the private cells of a study's log."""
     from policysim.errors import UsageError
-    from policysim.files.terminal import say
+    from policysim.files.terminal import complain, say
     from policysim.files.whole_files import write_files
-    from policysim.release.delivery import check_new
-    from policysim.release.private_cells import private_cells
+    from policysim.numbers import enough
+    from policysim.release.delivery import check_new, spent_words
+    from policysim.release.ledger import REPLACE
+    from policysim.release.noisy_table import neighbours
+    from policysim.release.private_cells import release_cells
+    from policysim.study.declared import LoggedStudy
+    from policysim.study.study_reader import load_study
+    from policysim.words import wrapped
 
     _refuse(chosen, (*OF_VALUES, *OF_TABLE, *NOT_OF_CELLS), "--as cells")
     out = Path(chosen.out or "")
     if chosen.ledger is None or chosen.epsilon is None or out.suffix.lower() != ".csv":
         raise UsageError("--as cells needs --epsilon, --ledger LEDGER and --out FILE.csv")
     check_new(out)
-    cells = private_cells(chosen.data, chosen.epsilon, ledger=chosen.ledger, features=chosen.column)
-    write_files(out.parent, {out.name: cells.to_csv(index=False).encode()})
-    say(f"{out.as_posix()}: noisy successes and failures, {len(cells):,} rows; a study plans on it by [cohort] cells\n")
+    study = load_study(chosen.data)
+    if isinstance(study, LoggedStudy):
+        study = replace(study, log=replace(study.log, show_values=chosen.show_values))
+    cells, facts = release_cells(study, chosen.epsilon, chosen.ledger, chosen.column)
+    write_files(out.parent, {out.name: cells.to_csv(index=False).encode()}, study.data.files)
+    complain(f"{chosen.ledger.as_posix()}: {spent_words(facts)}")
+    text = (
+        f"{out.as_posix()}: noisy successes and failures, {len(cells):,} rows; a study plans on it by [cohort] cells. "
+        f"ε = {enough(chosen.epsilon, 6):g} in all, between files in which {neighbours(REPLACE, 1)}."
+    )
+    say("\n".join([*wrapped(text), ""]))
     return 0
 
 

@@ -139,8 +139,8 @@ class DecisionDetails:
     sensitivity, range, median_stake : float
         Δ and Γ of the utility; and for half of the patients the treatments differ by no more than the last.
     past_epsilon, past_loss : float
-        Of a model made from private cells: what hides each of their patients, and what the noise costs per future
-        patient, in units of utility (`PastPatients.loss`); NaN of another model.
+        Of a table of one's own: what hides each patient it was made from, inf unless it is made from private cells;
+        and what their noise costs per future patient, in units of utility (`PastPatients.loss`). Else NaN.
     tables : mapping of str to DataFrame
         What stands behind: of `BEHIND`, as far as they apply.
     """
@@ -407,7 +407,10 @@ def _details(
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
     assumed, numbers = counted_illustrative(evidence.study)
-    study, past = evidence.study, evidence.study.past if isinstance(evidence.study, CohortStudy) else None
+    study, past, hides_past = evidence.study, None, math.nan
+    if isinstance(study, CohortStudy):
+        past = study.past
+        hides_past = math.inf if past is None else enough(past.epsilon, 6)
     return DecisionDetails(
         epsilon=epsilon,
         odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
@@ -446,7 +449,7 @@ def _details(
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
         median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_difference,
-        past_epsilon=math.nan if past is None else enough(past.epsilon, 6),
+        past_epsilon=hides_past,
         past_loss=math.nan if past is None or study is None else past.loss(study.utility, problem.actions),
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )

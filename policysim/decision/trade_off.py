@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,9 @@ from policies.arrays import FloatArray, logs_of
 from policies.fitted import FittedPolicy, require_fitted
 from policies.privacy_profile import Profile, profile
 from policysim.numbers import enough
-from policysim.study.sweep import checked_epsilons
+from policysim.study.sweep import checked_epsilons, checked_numbers
 
-# Two corners nearer than this are one.
+# Two corners nearer than this are one, and so is a delta with one that is smaller by this part of it.
 ROUNDING = 1e-12
 
 
@@ -133,8 +133,11 @@ def trade_off(fitted: FittedPolicy) -> pd.DataFrame:
     low, high = low[certain:], high[certain:]
     mirrored = int(1 - high[-1] - low[-1] <= ROUNDING)
     one = [*low, *(1 - high[::-1][mirrored:]), *[1.0] * certain]
-    two = [*(1 - high), *low[::-1][mirrored:], *[0.0] * certain]
-    return pd.DataFrame({"type_1_error": one, "type_2_error": two})
+    two = np.array([*(1 - high), *low[::-1][mirrored:], *[0.0] * certain])
+    # 1 - power has an error of 1e-16, and a false alarm has none: behind a corner that rounds to 0 none is higher.
+    falls = two < np.minimum.accumulate([math.inf, *two[:-1]])
+    falls[-1] = True
+    return pd.DataFrame({"type_1_error": one, "type_2_error": two})[falls].reset_index(drop=True)
 
 
 def _profile_of(fitted: FittedPolicy, asks: str) -> Profile:
@@ -154,7 +157,8 @@ def _corners(found: Profile, loss: float) -> FloatArray:
 def _epsilons_at(found: Profile, deltas: FloatArray) -> FloatArray:
     """The smallest epsilon >= 0 at which no line h - e^epsilon l is above delta, at each of these, (n,)."""
     above = np.maximum(found.powers - deltas[:, None], 0.0)
-    ratios = np.where(above > 0, np.inf, 0.0)
+    # What has no false alarms has no slope by which rounding could be told.
+    ratios = np.where(above > ROUNDING * found.powers, np.inf, 0.0)
     with np.errstate(over="ignore"):
         np.divide(above, found.false_alarms, out=ratios, where=found.false_alarms > 0)
     return logs_of(np.maximum(ratios.max(axis=1), 1.0))
@@ -162,13 +166,10 @@ def _epsilons_at(found: Profile, deltas: FloatArray) -> FloatArray:
 
 def _checked_deltas(deltas: Sequence[float] | float, least: float) -> FloatArray:
     """Distinct deltas from 0 to 1, falling; ValueError for others, and for one at which no epsilon is finite."""
-    listed = [float(value) for value in (deltas if isinstance(deltas, Iterable) else [deltas])]
-    for value in listed:
-        if not 0 <= value <= 1:
-            raise ValueError(f"delta must be a number from 0 to 1, got {value!r}.")
-        if value < least:
-            raise ValueError(
-                f"no epsilon is finite at delta = {value:g}: a treatment rules a record out. Give a delta of at least "
-                f"{enough(least, 6):g}."
-            )
-    return np.array(sorted(set(listed), reverse=True))
+    wanted = np.minimum(checked_numbers(deltas, "delta", "a number from 0 to 1", 1 + ROUNDING), 1.0)[::-1]
+    if wanted[-1] < least * (1 - ROUNDING):
+        raise ValueError(
+            f"no epsilon is finite at delta = {wanted[-1]:g}: a treatment rules a record out. Give a delta of at least "
+            f"{enough(least, 6):g}."
+        )
+    return wanted

@@ -199,7 +199,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
         yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
-    if not math.isnan(details.past_loss):
+    if not math.isnan(details.past_epsilon):
         yield Line("Past patients", _past(findings))
 
 
@@ -340,8 +340,10 @@ def _leaks(findings: Findings) -> str:
 
 
 def _past(findings: Findings) -> str:
-    """What protecting the patients behind private cells costs, beside what protecting future ones costs."""
+    """Whether those behind the table are protected, and what it costs beside what protecting future ones costs."""
     details: DecisionDetails = findings.details
+    if math.isinf(details.past_epsilon):
+        return "Those whose data the table was made of are not protected by any of this."
     future = float(lettered_now(findings)["B"]["loss"])
     past, future_costs = (about(loss * details.patients) for loss in (details.past_loss, future))
     return (

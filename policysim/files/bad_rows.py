@@ -34,12 +34,13 @@ class PlacedRows(Protocol):
 
 @dataclass
 class BadRows:
-    """The mistakes found so far, of one or more tables: the first, and how many there are."""
+    """The mistakes found so far: the first, and how many there are; values, if any may `show`."""
 
     tables: list[PlacedRows] = field(default_factory=list)
     first: list[tuple[int, int, int, str]] = field(default_factory=list)  # table, row, kind of mistake, what it is
     count: int = 0
     kinds: int = 0
+    show: bool = True
 
     def add(
         self, table: PlacedRows, bad: NDArray[np.bool_], column: str, say: Callable[[int], str], *, before: int = 0
@@ -67,7 +68,7 @@ class BadRows:
 
         def say(row: int) -> str:
             said = got(values[row])
-            return f"{must}, {said}" if show or said == GONE else must
+            return f"{must}, {said}" if (show and self.show) or said == GONE else must
 
         self.add(table, bad, column, say)
 

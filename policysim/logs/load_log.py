@@ -87,8 +87,10 @@ class Log:
         return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
 
 
-def load_log(source: LogSource) -> Log:
+def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     """Read and check the rows of a study's log.
+
+    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so.
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
     features, cross-fitted on the rows that are used. They make confounding possible: see
@@ -109,7 +111,7 @@ def load_log(source: LogSource) -> Log:
     read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
     tables = LogTables(read, source.id).with_joined(source.joined)
     tables.require([(tables.features, name) for name in source.features])
-    bad = BadRows()
+    bad = BadRows(show=source.show_values or not all_hidden)
     records = read_records(tables.features, source, bad)
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)

@@ -64,7 +64,8 @@ def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) ->
         bad.add_values(table, ~valid[:, position], column, table[column].array, "must be 0 or 1")
     sums = matrix.sum(axis=1)
     title = ", ".join(columns) if len(columns) <= 4 else f"{next(iter(columns))} ... {list(columns)[-1]}"
-    bad.add(table, valid.all(axis=1) & (sums != 1), title, lambda row: f"must sum to 1, got a sum of {sums[row]:g}")
+    must, several = "must sum to 1", valid.all(axis=1) & (sums != 1)
+    bad.add(table, several, title, lambda row: f"{must}, got a sum of {sums[row]:g}" if bad.show else must)
     return np.asarray(matrix.argmax(axis=1), dtype=np.intp), tuple(columns.values())
 
 
@@ -148,7 +149,7 @@ def _check_range(
     outside = (rewards < low - slack) | (rewards > high + slack)
     must = f"the reward must be within the declared range [{low:g}, {high:g}]"
     title = next(iter(weights)) if len(weights) == 1 else " + ".join(f"{w:g} {name}" for name, w in weights.items())
-    bad.add(table, outside, title, lambda row: f"{must}, got {rewards[row]:g}")
+    bad.add(table, outside, title, lambda row: f"{must}, got {rewards[row]:g}" if bad.show else must)
 
 
 FOLDS = 5

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -121,7 +122,7 @@ def count_and_deliver(
         raise
     finally:
         remove_empty([pending.parent])
-    complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
+    complain(f"{ledger.path.as_posix()}: {spent_words(answer['ledger'])}")
     return answer
 
 
@@ -157,12 +158,16 @@ def _count(
 def _facts(ledger: Ledger, release: Release) -> Facts:
     """What may be published of the ledger, with this release; of a release that charges each, nobody's account."""
     cost = INFINITE if ledger.conflict(release) else release.cost
+    return ledger_facts(ledger, ledger.head + 1, None if release.each else EXACT.add(ledger.spent(), cost))
+
+
+def ledger_facts(ledger: Ledger, entry: int, spent: Decimal | None) -> Facts:
+    """What may be published of a ledger at an entry; `spent` is None where each patient has an account of his own."""
     budget = None if ledger.budget is None else shown(ledger.budget)
-    spent = {} if release.each else {"spent": shown(EXACT.add(ledger.spent(), cost))}
-    return {"entry": ledger.head + 1, **spent, "budget": budget}
+    return {"entry": entry, **({} if spent is None else {"spent": shown(spent)}), "budget": budget}
 
 
-def _spent(facts: Facts) -> str:
+def spent_words(facts: Facts) -> str:
     """The same in words."""
     spent = f"ε = {facts['spent']} is spent" if "spent" in facts else "each of its patients is charged"
     limit = "no budget, so nothing is refused" if facts["budget"] is None else f"budget {facts['budget']} a person"

@@ -31,10 +31,11 @@ from policysim.files.many_files import file_digest
 from policysim.logs.column_summary import is_id
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, LogSource, default_range, is_column
+from policysim.release.delivery import Facts, ledger_facts
 from policysim.release.ledger import Ledger, Release, amount, open_ledger
 from policysim.release.noisy_table import TablePlan, noisy_counts
 from policysim.study.declared import LoggedStudy, Study
-from policysim.study.noisy_cells import COUNTED, EPSILON, FAILURES, SUCCESSES
+from policysim.study.noisy_cells import COUNTED, EPSILON, FAILURES, LEAST_EPSILON, SUCCESSES
 from policysim.study.study_reader import load_study
 
 # How the level of missing values is written: in a table of cells nothing is missing.
@@ -46,7 +47,7 @@ def private_cells(
     epsilon: Decimal | float | str = 1,
     *,
     ledger: Ledger | str | Path,
-    features: Sequence[str] | None = None,
+    features: Sequence[str] | str | None = None,
 ) -> pd.DataFrame:
     """Release how many patients of a log had success and failure, for each class and arm, and count it in a ledger.
 
@@ -58,10 +59,10 @@ def private_cells(
         A study of a log, or the path of its file. It declares the levels and the arms; its outcome is success or
         failure of each patient. Patients without an outcome, or followed for less than the horizon, are in no cell.
     epsilon : Decimal, float or str
-        What hides each patient of the log, > 0 and finite; the ledger charges it to everybody.
+        What hides each patient of the log, >= 1e-6 and finite; the ledger charges it to everybody.
     ledger : Ledger, str or Path
         Of these patients; `Ledger(path, budget)` makes one.
-    features : sequence of str, optional
+    features : str or sequence of str, optional
         Those that make the classes; all by default. Every cell has the same noise, so few cells say more.
 
     Returns
@@ -74,11 +75,22 @@ def private_cells(
     Raises
     ------
     ValueError
-        For an epsilon that is not > 0 and finite, features that the study does not have, or something else than a study
+        For an epsilon below 1e-6 or infinite, features that the study does not have, or something else than a study
         of a log; as DataError, for a log whose cells would not hide a patient or would mislead.
     LedgerError
         For a ledger that cannot be used; BudgetError, and nothing is released, beyond its budget.
     """
+    return release_cells(log, epsilon, ledger, features)[0]
+
+
+def release_cells(
+    log: Study | str | Path,
+    epsilon: Decimal | float | str,
+    ledger: Ledger | str | Path,
+    features: Sequence[str] | str | None,
+) -> tuple[pd.DataFrame, Facts]:
+    """The same cells, and what may be published of the ledger: the entry that they have, and what is spent by now."""
+    features = [features] if isinstance(features, str) else features
     source = _countable_log(log, features)
     names = [*dict.fromkeys(features or source.features)]
     plan = cells_plan(source, names, epsilon)
@@ -94,16 +106,20 @@ def private_cells(
     with counted.transaction():
         held = counted.held(request)
         text = held[1] if held else json.dumps(noisy_counts(cells, plan))
-        if not held:
-            counted.charge(release, text, request=request)
-    return cells_frame(plan, json.loads(text))
+        entry = held[0] if held else counted.charge(release, text, request=request)
+        facts = ledger_facts(counted, entry, counted.spent())
+    return cells_frame(plan, json.loads(text)), facts
 
 
 def _countable_log(log: Study | str | Path, features: Sequence[str] | None) -> LogSource:
     """The log of a study; ValueError for one whose cells would not hide a patient or would mislead."""
     study = load_study(log) if isinstance(log, str | Path) else log
     if not isinstance(study, LoggedStudy):
-        raise ValueError(f"log must be a study with a table [data], which declares levels, got {type(log).__name__}.")
+        given = getattr(study, "name", type(log).__name__)
+        raise ValueError(
+            f"log must be a study with a table [data], which declares levels and arms, got {given}; policysim init LOG "
+            "--outcome COLUMN writes one."
+        )
     source = study.log
     weighted = _weighted(source)
     fewer = len(features or source.features) < len(source.features)
@@ -139,8 +155,11 @@ def _weighted(source: LogSource) -> list[str]:
 def cells_plan(source: LogSource, features: Sequence[str], epsilon: Decimal | float | str) -> TablePlan:
     """What is counted, by class and arm, and with how much noise; ValueError for an unknown feature, or no epsilon."""
     declared = float(amount(epsilon))
-    if not 0 < declared < math.inf:
-        raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
+    if not LEAST_EPSILON <= declared < math.inf:
+        raise ValueError(
+            f"epsilon must be >= {LEAST_EPSILON:g}, below which there is nothing but noise, and finite, got "
+            f"epsilon={epsilon!r}."
+        )
     known = [source.space.feature(name) for name in features]
     levels = {each.name: [UNKNOWN if level == NO_VALUE else str(level) for level in each.levels] for each in known}
     arms = {source.treatment or "treatment": [name for _, name in source.treatments]}
@@ -149,8 +168,8 @@ def cells_plan(source: LogSource, features: Sequence[str], epsilon: Decimal | fl
 
 def count_cells(source: LogSource, features: Sequence[str], plan: TablePlan) -> IntArray:
     """The true cells, which are private: for each class and arm, in C order, successes and failures; (cells,)."""
-    # No cell depends on how patients got their treatments.
-    log = load_log(replace(source, propensity=EQUAL))
+    # No cell depends on how patients got their treatments. Of whom the cells hide, no message shows a value.
+    log = load_log(replace(source, propensity=EQUAL), all_hidden=True)
     observed, rewards, (worst, best) = log.data.observed, log.data.rewards, default_range(source.outcome)
     known = np.ones(len(rewards), dtype=np.bool_)
     if observed is not None:

@@ -97,8 +97,8 @@ def read_cells(path: Path, features: Sequence[str], treatment: str, *, seed: int
     counts = np.column_stack([numbers(table[name]) for name in COUNTED])
     whole = (np.abs(counts) <= MOST_PATIENTS) & (counts == np.floor(counts))
     for name, right in ((SUCCESSES, whole[:, 0]), (FAILURES, whole[:, 1])):
-        bad.add_values(table, ~right, name, table[name].array, "must be a whole number")
-    epsilons, must = counts[:, 2], f"must be a number >= {LEAST_EPSILON:g}, the same in all rows"
+        bad.add_values(table, ~right, name, table[name].array, f"must be a whole number within ±{MOST_PATIENTS:,}")
+    epsilons, must = counts[:, 2], f"must be a finite number >= {LEAST_EPSILON:g}, the same in all rows"
     alike = (epsilons >= LEAST_EPSILON) & np.isfinite(epsilons) & (epsilons == epsilons[0])
     bad.add_values(table, ~alike, EPSILON, table[EPSILON].array, must)
     bad.raise_if_any()

@@ -64,15 +64,22 @@ def asked_for(
 
 def checked_epsilons(values: Iterable[float] | float) -> tuple[float, ...]:
     """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is no number >= 0."""
-    values = values if isinstance(values, Iterable) else [values]
+    return checked_numbers(values, "epsilon", EPSILON_WANTED)
+
+
+def checked_numbers(
+    values: Iterable[float] | float, name: str, wanted: str, most: float = math.inf
+) -> tuple[float, ...]:
+    """Rising, distinct numbers from 0 to `most`; a ValueError names them, and says what is `wanted`."""
+    values = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not listed:
-        raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
+        raise ValueError(f"{name} must be {wanted}, got an empty list")
     for value in listed:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         # A whole number may be too large for a float.
-        if not number or not value >= 0 or sys.float_info.max < value < math.inf:
-            raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
+        if not number or not 0 <= value <= most or sys.float_info.max < value < math.inf:
+            raise ValueError(f"{name} must be {wanted}, got {value!r}")
     return tuple(sorted({float(value) for value in listed}))
 
 

@@ -110,6 +110,31 @@ def test_a_loss_that_is_infinite_says_from_which_delta_on_it_is_finite():
     assert ps.trade_off(found).round(12).to_numpy().tolist() == [[0, 0.75], [0.75, 0], [1, 0]]
 
 
+def test_what_a_profile_says_may_be_asked_back_and_what_is_never_private_is_not_excused_as_rounding():
+    uneven = [0.29081720988710574, 0.21864916099092385, 0.49053362912197057, 0.0]
+    apart = fitted([uneven, [0, 0, 0, 1]], ps.AnyRecord())
+    assert ps.privacy_profile(apart).to_numpy().tolist() == [[0, 1], [math.inf, 1]]
+    assert ps.trade_off(apart).to_numpy().tolist() == [[0, 0], [1, 0]]
+    assert ps.privacy_profile(apart, deltas=[1.0])["epsilon"].tolist() == [0]
+    hundredth = fitted([[0.99, 0.01], [1.0, 0.0]], ps.AnyRecord())
+    assert ps.privacy_profile(hundredth, deltas=0.01)["epsilon"].tolist() == [0]
+    for delta in (0.0, 0.999e-13):
+        with pytest.raises(ValueError, match=r"Give a delta of at least 1e-13\.$"):
+            ps.privacy_profile(fitted([[1 - 1e-13, 1e-13], [1.0, 0.0]], ps.AnyRecord()), deltas=delta)
+
+
+@pytest.mark.parametrize("scale", [1.0, 60.0, 200.0])
+def test_errors_and_deltas_are_probabilities_and_no_error_rises_at_any_loss(scale):
+    for seed in range(60):
+        logs = np.random.default_rng(seed).normal(size=(3, 4)) * scale
+        logs[0, 0] = -np.inf if seed % 3 == 0 else logs[0, 0]
+        found = fitted(np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None]), ps.AnyRecord())
+        profile, curve = ps.privacy_profile(found), ps.trade_off(found)
+        assert profile["delta"].between(0, 1).all() and curve.stack().between(0, 1).all()
+        assert (np.diff(curve["type_1_error"]) > 0).all() and (np.diff(curve["type_2_error"]) <= 0).all()
+        assert set(ps.privacy_profile(found, deltas=profile["delta"])["delta"]) == set(profile["delta"])
+
+
 def test_what_hides_everything_is_a_coin_and_a_loss_beyond_all_floats_is_kept():
     same = fitted([UNEVEN[0]] * 2, ps.AnyRecord())
     assert ps.privacy_profile(same).to_numpy().tolist() == [[0, 0]]
@@ -131,7 +156,10 @@ def test_one_record_one_action_and_no_fitted_policy_are_refused_in_one_line(ask)
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"deltas": [0.1, 2]}, "delta must be a number from 0 to 1, got 2.0."),
+        ({"deltas": [0.1, 2]}, "delta must be a number from 0 to 1, got 2"),
+        ({"deltas": []}, "delta must be a number from 0 to 1, got an empty list"),
+        ({"deltas": "a"}, "delta must be a number from 0 to 1, got 'a'"),
+        ({"deltas": True}, "delta must be a number from 0 to 1, got True"),
         ({"epsilons": -1}, "epsilon must be a number >= 0, got -1"),
         ({"epsilons": 1, "deltas": 0.1}, "give epsilons or deltas, not both."),
     ],

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -153,7 +154,12 @@ WRONG = [
     (('"equal"', '"estimate"'), {"features": ["sex"]}, "all features must make the classes"),
     (("sex = {", "epsilon = {"), {}, "features: epsilon: name it otherwise"),
     (("cuts = [40]", "cuts = [40]"), {"features": ["size"]}, "unknown feature 'size'"),
-    (("cuts = [40]", "cuts = [40]"), {"epsilon": 0}, "epsilon must be > 0 and finite, got epsilon=0"),
+    (("cuts = [40]", "cuts = [40]"), {"epsilon": "1e-320"}, "epsilon must be >= 1e-06, .* got epsilon='1e-320'"),
+    (
+        ("cuts = [40]", "cuts = [40]"),
+        {"epsilon": 9.9e-7},
+        "epsilon must be >= 1e-06, below which .* got epsilon=9.9e-07",
+    ),
     (("cuts = [40]", "cuts = [40]"), {"epsilon": -1}, "epsilon must be a number >= 0, got -1"),
     (("cured = 1.0 }", "cured = 1.0 }\nrange = [0, 9]"), {}, "data.outcome must be 0 or 1 in each row"),
     (("cured = 1.0", "cured = 1.0"), {"id": "patient_id"}, "patient_id repeats, and epsilon hides one row"),
@@ -174,14 +180,37 @@ def test_what_would_not_hide_a_patient_or_mislead_is_refused_in_a_line(trial, le
     assert ledger.releases().empty
 
 
-@pytest.mark.parametrize("log", [pd.DataFrame({"action": [1]}), "covid"])
-def test_only_a_study_of_a_log_declares_levels(ledger, log):
-    with pytest.raises(ValueError, match=r"log must be a study with a table \[data\], which declares levels"):
+@pytest.mark.parametrize(("log", "given"), [(pd.DataFrame({"action": [1]}), "DataFrame"), (Path("covid"), "covid")])
+def test_only_a_study_of_a_log_declares_levels(ledger, log, given):
+    must = r"log must be a study with a table \[data\], which declares levels and arms"
+    with pytest.raises(ValueError, match=rf"^{must}, got {given}; policysim init LOG --outcome COLUMN writes one\.$"):
         ps.private_cells(log, ledger=ledger)
+
+
+def test_one_feature_is_one_name(trial, ledger):
+    assert ps.private_cells(trial(), ledger=ledger, features="sex").columns[0] == "sex"
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ((30, "f", "z", 1), "arm: must be one of the treatments a, b, got 'z'"),
+        ((30, "f", "a", 7), "cured: must be within [0, 1], or declare the range, got '7'"),
+        ((30, "x", "a", 1), "sex: must be one of f, m, got 'x'"),
+    ],
+)
+def test_a_refusal_shows_no_value_of_a_patient_unless_asked(trial, ledger, capsys, row, line):
+    asked = ["privatize", str(trial([*ROWS, row])), "--as", "cells", "--epsilon", "1", "--out", "cells.csv"]
+    for more, shown in (((), line[: line.index(", got")]), (("--show-values",), line)):
+        assert main([*asked, "--ledger", str(ledger.path), *more]) == 3
+        assert capsys.readouterr().err.endswith(f"trial.csv:6: row 5: {shown}\n")
+    assert main(["privatize", "trial.csv", "--column", "sex", "--show-values"]) == 2
+    assert ledger.releases().empty
 
 
 def test_the_command_writes_cells_and_a_study_is_planned_on_them_without_the_log(tmp_path, trial, ledger, capsys):
     cells, study = tmp_path / "cells.csv", trial(KINDS[:-1] * 50)
+    (tmp_path / "trial.csv").chmod(0o600)
     asked = ["privatize", str(study), "--as", "cells", "--column", "sex", "--epsilon", "1", "--out"]
     for out, more, code in (
         (cells, (), 2),
@@ -191,7 +220,11 @@ def test_the_command_writes_cells_and_a_study_is_planned_on_them_without_the_log
         (tmp_path / "again.csv", ("--ledger", str(ledger.path)), 0),
     ):
         assert main([*asked, str(out), *more]) == code
+        told = capsys.readouterr()
+        assert (f"policysim: {ledger.path}: entry 1; ε = 1 is spent; budget 100 a person\n" == told.err) == (code == 0)
+        assert ("ε = 1 in all, between files in which one row is" in " ".join(told.out.split())) == (code == 0)
     assert cells.read_bytes() == (tmp_path / "again.csv").read_bytes()
+    assert cells.stat().st_mode & 0o777 == 0o600
     assert str(ledger.spent()) == "1.0"
     (tmp_path / "trial.csv").unlink()
     plan = tmp_path / "plan.toml"

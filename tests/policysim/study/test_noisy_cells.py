@@ -138,11 +138,24 @@ def test_the_report_says_what_protecting_past_patients_costs_beside_future_ones(
     assert len(made.screen.text().splitlines()) <= 45
 
 
+def test_the_report_on_a_table_without_noise_says_that_its_past_patients_are_not_protected(tmp_path):
+    table = frame(FEW).drop(columns="epsilon").assign(patients=30, failures=FEW[..., 1].ravel() / 30)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    keys = 'file = "table.csv"\nfeatures = ["kind"]\ntreatment = "dose"\npatients = "patients"'
+    (tmp_path / "own.toml").write_text(f"[cohort]\n{keys}\n[utility]\nweights = {{ failures = 1 }}\n", encoding="utf-8")
+    made = ps.report(ps.load_study(tmp_path / "own.toml"), epsilons=[1.0])
+    line = "Those whose data the table was made of are not protected by any of this."
+    assert line in made.screen.text() and line in made.save(tmp_path / "out").read_text(encoding="utf-8")
+    assert "Past patients" not in report(ps.load_study("covid"), epsilons=[1.0]).screen.text()
+
+
 BAD = {
-    "half": ("successes", [2.5], "cells.csv:2: row 1: successes: must be a whole number, got '2.5'"),
-    "text": ("failures", [1, "many"], "cells.csv:3: row 2: failures: must be a whole number, got 'many'"),
-    "two": ("epsilon", [1, 2], "cells.csv:3: row 2: epsilon: must be a number >= 1e-06, the same in all rows, got '2'"),
-    "none": ("epsilon", [0], "cells.csv:2: row 1: epsilon: must be a number >= 1e-06"),
+    "half": ("successes", [2.5], "cells.csv:2: row 1: successes: must be a whole number within ±.*, got '2.5'"),
+    "text": ("failures", [1, "many"], "cells.csv:3: row 2: failures: must be a whole number within ±.*, got 'many'"),
+    "huge": ("failures", [1e300], r"failures: must be a whole number within ±1,099,511,627,776, got '1e\+300'"),
+    "two": ("epsilon", [1, 2], "cells.csv:3: row 2: epsilon: must be a finite number >= 1e-06, the same .*, got '2'"),
+    "inf": ("epsilon", ["inf"] * 6, "cells.csv:2: row 1: epsilon: must be a finite number >= 1e-06, .*, got 'inf'"),
+    "none": ("epsilon", [0], "cells.csv:2: row 1: epsilon: must be a finite number >= 1e-06"),
     "again": ("dose", ["low"], "is of the same kind and treatment as line 2"),
 }
 
