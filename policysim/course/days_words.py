@@ -14,6 +14,7 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Uniform
 from policysim.course.days import ONCE, TREE
 from policysim.course.days_findings import PAIRS, TITLES, A, B, C, DaysDetails, as_stated
+from policysim.course.schedules import LEAST_GAIN
 from policysim.course.treatment_course import public_over_days
 from policysim.numbers import about, days, plain, right, rounded, share, to_places
 from policysim.report.findings import BETTER, EQUAL, EVERYTHING, NOTHING, UTILITY, WORSE, Findings, rows_of
@@ -43,10 +44,11 @@ DRAWN = {
     ONCE: "a schedule drawn at random on day 1, with chances that depend on the first record",
     TREE: "drawn at random each day within a few published courses, with chances that depend on the record of the day",
 }
+DRAWN_DAILY = "drawn at random each day, with chances that depend on the record of the day"
 # The same, short, of a line of the trace that is no option.
 DRAWN_OTHERWISE = {
-    TREE: "Plan tree: drawn daily within a few published courses, by the day's record. ",
-    ONCE: "Plan once: a schedule is drawn on day 1, by the first record. ",
+    TREE: "Plan tree: drawn daily within published courses. ",
+    ONCE: "Plan once: a schedule drawn on day 1. ",
 }
 SPENT = {
     ONCE: "All of it on the one draw on day 1.",
@@ -186,9 +188,9 @@ def _introduced(view: View) -> Iterator[Option]:
             same = WAYS[Uniform.name] if row["policy"] == Uniform.name else "everyone the same"
             gives = f"at {view.at} it gives {same} on each day, and hides everything{but}, too"
         else:
-            way = DRAWN.get(row["policy"], "with chances that depend on the record of the day")
+            way = DRAWN.get(row["policy"], DRAWN_DAILY)
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
-            gives = f"{way_title(row['policy'])}: {way}; hides {hides}"
+            gives = f"{way_title(row['policy']).replace('drawn daily: ', '')}: {way}; hides {hides}"
         yield Option(letter, row["title"], gives)
 
 
@@ -235,19 +237,21 @@ def _lines(view: View, options: pd.DataFrame) -> Iterator[Line]:
     apart = f"{right(view.options[B]['guess_rate'])} times of 100 (coin toss: 50)"
     yield Line("What leaks", f"By B two patients are told apart at most {apart}.")
     if view.details.horizon > 1:
-        yield Line("How ε is spent", (SPENT.get(view.options[B]["policy"]) or _by_day(view)) + _reacting(view, options))
+        spent = SPENT.get(view.options[B]["policy"]) or _by_day(view)
+        yield Line("How ε is spent", f"{spent}{_reacting(view, options)}")
 
 
 def _reacting(view: View, options: pd.DataFrame) -> str:
-    """What the best way that reacts to later days loses, beside choosing once on day 1; sizes as in the trace."""
+    """What the best way that reacts to later days loses, where choosing once loses more; sizes as in the trace."""
     ways = options[(options["section"] == "way") & (options["epsilon"] == view.total)]
     losses = ways[ways["policy"].isin([*TRACE, view.options[B]["policy"]])].set_index("policy")["loss"]
     once, reacting = float(losses[ONCE]), float(losses.drop(ONCE).min())
-    if as_stated(once - reacting, once) != BETTER:
-        return " Reacting to later days gains nothing here."
+    # The schedules are searched to this share of what there is to gain.
+    if not once - reacting > LEAST_GAIN * float(view.options[A]["loss"]):
+        return ""
     by_reacting, by_once = (to_places(size * view.details.patients, 0) for size in (reacting, once))
-    lost = f"loses {by_reacting} units of utility per {view.details.patients:,}, choosing once {by_once}"
-    return f" Reacting to later days {lost}."
+    loses = f"loses {by_reacting} units of utility per {view.details.patients:,}, choosing once {by_once}"
+    return f" Reacting to later days {loses}."
 
 
 def _worth(view: View) -> Line:
@@ -284,6 +288,8 @@ def _by_day(view: View) -> str:
     rows = rows[(rows["total_epsilon"] == view.total) & (rows["policy"] == policy) & (rows["epsilon_spent"] > 0)]
     largest = rows.nlargest(MOST_NAMED, "epsilon_spent").sort_values("day")
     texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in rows_of(largest)]
+    if len(rows) == 1:
+        return f"All of it on day {rows['day'].iloc[0]}."
     rest = len(rows) - len(largest)
     texts += [f"no more on each of {rest} further days"] if rest else []
     return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition]])))}."
