@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.local.channel import Channel, at_least, count_reports, inner_probability, whole_counts
@@ -32,9 +32,9 @@ class Estimate:
     standard_errors : array, (k,)
         Of the unbiased estimate.
     interval : array, (k, 2)
-        Lower and upper end for each value on its own, within [0, 1], from the unbiased estimate whatever the method:
-        its coverage is known. The estimate itself may lie outside: an unbiased one below 0, or another where many
-        shares are near 0.
+        Lower and upper end for each value on its own, within [0, 1], whatever the method: it holds the true share at
+        least as often as the confidence says (of 1/2 or more), however rare the value is. The estimate itself may lie
+        outside: an unbiased one below 0, or another where many shares are near 0.
     n : int
         Number of reports.
     method : str
@@ -75,7 +75,7 @@ def estimate(
         Of the interval, > 0 and < 1.
     sampled : bool
         False: the shares are those of the people who reported. True: those of a population that these people are an
-        independent sample of, which adds f (1 - f) / n to the variance.
+        independent sample of, which adds f (1 - f) / n to the variance. The interval is the same, right for both.
 
     Returns
     -------
@@ -90,27 +90,28 @@ def estimate(
     Notes
     -----
     The variance is q (1 - q) / (n d^2) + f (1 - 2 q - d) / (n d) with q = lie, d = gap (Wang et al. 2017, theorem 2).
-    It is linear in f, so that the estimated variance is unbiased too. The interval holds every f whose own variance
-    allows for the distance to the estimate (a score interval: Wilson 1927), which keeps its coverage where counts are
-    small or a share is near 0.
+    It is linear in f, so that the estimated variance is unbiased too. The interval is the exact one of a binomial
+    share, q + d f, of the reports (Clopper & Pearson 1934). For a sample it is that. The reports of given people are as
+    many in the mean, with lighter tails (Hoeffding 1956, theorem 4): where epsilon is large and a share is not near
+    0, their interval is wider than it needs to be.
 
     References
     ----------
     Wang, Blocki, Li & Jha (2017), Locally differentially private protocols for frequency estimation.
-    Wilson (1927), Probable inference, the law of succession, and statistical inference.
+    Clopper & Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial.
+    Hoeffding (1956), On the distribution of the number of successes in independent trials.
 
     Examples
     --------
     >>> from policies.local.response import TwoCoin
     >>> found = estimate([550, 450], TwoCoin())  # a rate of 0.45 for 1: 2 * 0.45 - 0.5
     >>> found.shares.round(3), found.standard_errors.round(4), found.interval.round(3).tolist()
-    (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.546, 0.654], [0.346, 0.454]])
+    (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.537, 0.662], [0.338, 0.463]])
     """
     checked, total = checked_counts(counts, channel, n)
     shares = shares_of(checked / total, channel, method)
-    level = inner_probability(confidence, "confidence")
-    errors, interval = spread(checked / total, channel, total, level, sampled=sampled)
-    return Estimate(shares, errors, np.clip(interval, 0, 1), total, method)
+    interval = exact_interval(checked, channel, total, inner_probability(confidence, "confidence"))
+    return Estimate(shares, standard_errors(checked, channel, total, sampled=sampled), interval, total, method)
 
 
 def checked_counts(counts: ArrayLike, channel: Channel, n: Any) -> tuple[IntArray, int]:
@@ -154,20 +155,22 @@ def variances(shares: FloatArray, channel: Channel, n: int) -> FloatArray:
     return fixed + slope * shares
 
 
-def spread(
-    frequencies: FloatArray, channel: Channel, n: int, confidence: float, *, sampled: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Standard errors and intervals of the unbiased estimate, (..., k) and (..., k, 2)."""
-    f = (frequencies - channel.lie) / channel.gap
+def standard_errors(counts: IntArray, channel: Channel, n: int, *, sampled: bool) -> FloatArray:
+    """Of the unbiased estimate, (..., k)."""
+    f = shares_of(counts / n, channel, "unbiased")
     fixed, slope = _variance_line(channel, n)
-    bend = 1 / n if sampled else 0.0  # V(f) = fixed + (slope + bend) f - bend f^2
-    variance = fixed + slope * f + bend * f * (1 - f)
-    # |estimate - f| <= z sqrt(V(f)) is quadratic in f.
-    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
-    middle = f + z2 * (slope + bend) / 2
-    root = np.sqrt(z2 * np.maximum(variance + z2 * ((slope + bend) ** 2 / 4 + bend * fixed), 0))
-    interval = np.stack([middle - root, middle + root], axis=-1) / (1 + z2 * bend)
-    return np.sqrt(np.maximum(variance, 0)), interval
+    variance = fixed + slope * f + (f * (1 - f) / n if sampled else 0.0)
+    return np.sqrt(np.maximum(variance, 0))
+
+
+def exact_interval(counts: IntArray, channel: Channel, n: int, confidence: float) -> FloatArray:
+    """Of each share, (..., k, 2): Clopper and Pearson's of the share of reports that count for the value."""
+    tail = (1 - confidence) / 2
+    # The ends that a beta distribution lacks are 0 and 1.
+    low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), n - counts + 1, tail))
+    high = np.where(counts == n, 1.0, betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail))
+    ends = np.stack([low, high], axis=-1)
+    return np.clip((ends - channel.lie[:, None]) / channel.gap[:, None], 0, 1)
 
 
 def _variance_line(channel: Channel, n: int) -> tuple[FloatArray, FloatArray]:
@@ -190,7 +193,7 @@ def estimate_bits(reports: ArrayLike, channel: Unary, *, confidence: float = 0.9
     channel : Unary
         How the reports were made.
     confidence, sampled
-        As for `estimate`; standard errors and intervals are those of the unbiased estimate.
+        As for `estimate`; standard errors are those of the unbiased estimate.
 
     Returns
     -------
@@ -209,12 +212,12 @@ def estimate_bits(reports: ArrayLike, channel: Unary, *, confidence: float = 0.9
     bits = np.asarray(reports)
     counts = count_reports(bits, channel)
     counts, n = checked_counts(counts, channel, len(bits))
-    level = inner_probability(confidence, "confidence")
-    errors, interval = spread(counts / n, channel, n, level, sampled=sampled)
+    interval = exact_interval(counts, channel, n, inner_probability(confidence, "confidence"))
     distinct, times = np.unique(bits, axis=0, return_counts=True)
     likelihood = np.where(distinct, 1.0, np.exp(-channel.epsilon))
     shares = expectation_maximization(times, likelihood)
-    return Estimate(shares, errors, np.clip(interval, 0, 1), n, "maximum-likelihood")
+    errors = standard_errors(counts, channel, n, sampled=sampled)
+    return Estimate(shares, errors, interval, n, "maximum-likelihood")
 
 
 # Numbers simulated at a time.

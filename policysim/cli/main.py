@@ -10,6 +10,9 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import chdir, suppress
+from importlib import import_module
+from pathlib import Path
 
 from policysim.cli import (
     audit_command,
@@ -66,6 +69,8 @@ COMMANDS = {
     "sensitivity": sensitivity_command,
 }
 ADD = tuple(command.add for command in COMMANDS.values())
+# What imports matplotlib; the others need not wait for it.
+DRAWN = ("compare", "choose", "reproduce")
 OURS = ("envs", "policies", "policysim")
 
 
@@ -92,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Several policies are computed at a time: threads within one product of matrices only get in their way. Read
         # when NumPy is imported, here or never.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        if chosen.command in DRAWN:
+            import_matplotlib()
         with warnings.catch_warnings():
             # A user of the command line need not see where a warning was raised.
             warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
@@ -102,6 +109,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OutputError as error:
         complain(str(error))
         return error.exit_code
+
+
+def import_matplotlib() -> None:
+    """Import matplotlib with our settings, which it reads then, and with no window: no other file or name is looked at.
+
+    A matplotlibrc of the folder that one is in would come before all others, so it is imported in another one.
+    """
+    if "matplotlib" in sys.modules:
+        return
+    own = Path(__file__).parents[1] / "figures" / "figures.mplstyle"
+    os.environ |= {"MATPLOTLIBRC": str(own), "MPLBACKEND": "Agg"}
+    with suppress(FileNotFoundError), chdir(own.parent):  # a folder that was removed has no such file
+        import_module("matplotlib")
 
 
 def exit_code(run: Callable[[], int]) -> int:

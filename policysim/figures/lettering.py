@@ -179,6 +179,13 @@ def ticks_within(low: float, high: float) -> list[float]:
     return [place for place in nice if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)] or sorted({low, high})
 
 
+def fix_ticks(figure: Figure, font: float) -> None:
+    """Make the ticks now; else they take their look, and their number, from the settings of whoever draws or saves."""
+    for axis in figure.findobj(Axis):
+        axis.set_tick_params(labelsize=axis.get_tick_params().get("labelsize", font))
+        axis.get_ticklabels()
+
+
 def thin_ticks(axes: Axes | SecondaryAxis) -> None:
     """Leave out numbers of log axes where they would touch; the figure must have been laid out."""
     for along, axis in enumerate((axes.xaxis, axes.yaxis)):

@@ -23,7 +23,7 @@ from matplotlib.style import context
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
-from policysim.figures.lettering import LINE_SPACING, cut, no_glyph_warnings, show_wrapped, wrapped
+from policysim.figures.lettering import LINE_SPACING, cut, fix_ticks, no_glyph_warnings, show_wrapped, wrapped
 from policysim.words import ACHIEVABLE, UNBEATABLE, SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
@@ -432,6 +432,8 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
         figure = given[0].get_figure(root=True) if given else Figure(figsize=inches, layout="constrained")
         drawn: Any = given[0] if len(given) == 1 else given or figure
         yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest, size == "column", drawn)
+        if not given:
+            fix_ticks(figure, font)
 
 
 def list_rows(axes: Axes) -> None:

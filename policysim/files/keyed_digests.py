@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.toml_reader import require_file
 from policysim.errors import OutputError
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import complain
@@ -90,7 +91,7 @@ class DataFiles:
         OutputError
             If a key cannot be written beside the data.
         DataError
-            If what lies there is no key.
+            If what lies there is no key, or no file.
         """
         if self.public:
             return Digests()
@@ -101,9 +102,13 @@ class DataFiles:
             if missing:
                 _write_key(self.key_path)
                 complain(f"made {name}, the key of digests of these data: keep it as private as they are")
-            key = self.key_path.read_bytes() if self.key_path.is_file() else b""
         except OSError as error:
             raise self._no_key(str(error.strerror)) from None
+        try:
+            require_file(self.key_path)
+            key = self.key_path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{name}: {error.strerror}: put back the key, or remove this") from None
         if not re.fullmatch(rb"[0-9a-f]{64}", key):
             raise DataError(f"{name}: is no key of policysim: put back the key, or remove this file")
         return Digests(key)

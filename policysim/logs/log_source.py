@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import TypeGuard
 
 from envs.records import Feature, RecordSpace
-from envs.toml_reader import FINITE, TomlTable, is_finite
+from envs.toml_reader import FINITE, TomlTable, is_finite, require_file
 from policies.levels import level_key
 from policysim.files.bad_rows import DataError
-from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
+from policysim.files.many_files import ENDINGS, files_of, is_many
 from policysim.logs.binning import read_feature
 
 # The names of the files: one table, or three.
@@ -371,10 +370,13 @@ def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
     path = folder / name
     if name and path.suffix.lower() not in ENDINGS:
         table.fail(f"must end in .csv or .parquet, got {name!r}", *key)
-    elif name and not is_file(path):
-        # Of a name that is too long, pathlib raises.
-        link = f" but a link to {os.path.realpath(path)}: name that" if os.path.islink(path) else ""  # noqa: PTH114
-        table.fail(f"there is no file {path.as_posix()}{link}", *key)
+    elif name:
+        try:
+            require_file(path)
+        except FileNotFoundError:
+            table.fail(f"there is no file {path.as_posix()}", *key)
+        except OSError as error:
+            table.fail(f"{path.as_posix()}: cannot be read: {error.strerror}", *key)
     return path
 
 

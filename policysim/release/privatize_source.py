@@ -127,7 +127,8 @@ class Codes:
     ----------
     schema : pyarrow.Schema
         What is written: without what the file says about itself and its columns, which may tell of the true rows,
-        and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them.
+        and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them. Of
+        other columns each row has its value: a dictionary also holds values of rows that are left out.
     n_rows, n_kept : int
         How many were read, and how many of them count.
 
@@ -150,9 +151,9 @@ class Codes:
         self.schema = pa.schema(map(_bare, file.schema))
         for place, field in enumerate(self.schema):
             if field.name in self._levels:
-                kind = self._levels[field.name].type
-                if pa.types.is_dictionary(field.type):
-                    kind = pa.dictionary(pa.int32(), kind, field.type.ordered)
+                kind, before = self._levels[field.name].type, file.schema.field(place).type
+                if pa.types.is_dictionary(before):
+                    kind = pa.dictionary(pa.int32(), kind, before.ordered)
                 self.schema = self.schema.set(place, field.with_type(kind))
 
     def read(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, IntArray]] | None:
@@ -190,7 +191,7 @@ class Codes:
                     column = pa.DictionaryArray.from_arrays(positions, levels).cast(field.type)
                 else:
                     column = levels.take(positions)
-            columns.append(column)
+            columns.append(column if column.type == field.type else column.cast(field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -223,9 +224,11 @@ def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILEN
 
 
 def _bare(field: pa.Field) -> pa.Field:
-    """A column without what a Parquet file says about it, or about a part of it."""
+    """A column without what a Parquet file says about it, or about a part of it, and without dictionaries."""
     kind, part = field.type, [_bare(field.type.field(place)) for place in range(field.type.num_fields)]
-    if pa.types.is_struct(kind):
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    elif pa.types.is_struct(kind):
         kind = pa.struct(part)
     elif pa.types.is_map(kind):
         kind = pa.map_(part[0].type.field(0), part[0].type.field(1), kind.keys_sorted)

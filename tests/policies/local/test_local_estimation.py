@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import binom, binomtest
 
 from policies.local import KAry, TwoCoin, Unary, error_bands, estimate, estimate_bits, expected_errors
-from policies.local.estimation import METHODS, shares_of, spread, variances
+from policies.local.estimation import METHODS, exact_interval, shares_of, standard_errors, variances
 
 CASES = [
     (TwoCoin(), [300, 700]),
@@ -56,8 +57,8 @@ def test_simulated_counts_have_the_channels_moments(channel, counts):
 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("channel", [TwoCoin(), TwoCoin(0.3, 0.8), KAry(4, 0.5), KAry(4, 4.0), Unary(4, 1.0)], ids=repr)
-def test_intervals_cover_94_to_96_percent(channel, sampled):
-    """The standard error of a coverage of 95 % over 40,000 repetitions is 0.11 %: 1 % is nine of them.
+def test_intervals_cover_95_percent_and_of_a_sample_hardly_more(channel, sampled):
+    """The standard error of a coverage of 95 % over 40,000 repetitions is 0.11 %.
 
     That leaves the room to counts being whole numbers, which moves the true coverage by some tenths.
     """
@@ -67,31 +68,35 @@ def test_intervals_cover_94_to_96_percent(channel, sampled):
         drawn = rng.binomial(n, channel.lie + channel.gap * shares, size=(runs, channel.n_values))
     else:
         drawn = channel.simulate_counts((n * shares).round().astype(int), runs=runs, rng=rng)
-    errors, interval = spread(drawn / n, channel, n, 0.95, sampled=sampled)
+    interval = exact_interval(drawn, channel, n, 0.95)
     covered = ((interval[..., 0] <= shares) & (shares <= interval[..., 1])).mean(axis=0)
-    assert (covered >= 0.94).all()
-    assert (covered <= 0.96).all()
+    assert (covered >= 0.9455).all()
+    assert not sampled or (covered <= 0.96).all()
     # The squared standard error is unbiased for the variance, too.
+    errors = standard_errors(drawn, channel, n, sampled=sampled)
     deviation = shares_of(drawn / n, channel, "unbiased").std(axis=0)
     assert np.sqrt((errors**2).mean(axis=0)) == pytest.approx(deviation, rel=0.02)  # 0.35 % is one standard error
 
 
-def test_intervals_without_the_sample_are_too_short_for_a_population():
-    """A planted bug that the coverage test must notice: epsilon 4 adds little to the sampling error."""
-    rng, n = np.random.default_rng(5), 5000
-    channel, shares = KAry(4, 4.0), np.array([0.5, 0.3, 0.18, 0.02])
-    drawn = rng.binomial(n, channel.lie + channel.gap * shares, size=(20_000, 4))
-    _, interval = spread(drawn / n, channel, n, 0.95, sampled=False)
-    assert ((interval[..., 0] <= shares) & (shares <= interval[..., 1])).mean(axis=0).min() < 0.9
+@pytest.mark.parametrize("channel", [KAry(3000, 2.0), KAry(40, 1.0), KAry(40, 5.0)], ids=repr)
+def test_intervals_of_rare_levels_cover_95_percent(channel):
+    """By the law of a count: those of a level's own people and of all others are two binomials."""
+    n, lie, own = 500, channel.lie[0], channel.lie[0] + channel.gap[0]
+    rest = [0] * (channel.n_values - 2)
+    found = np.array([estimate([count, n - count, *rest], channel).interval[0] for count in range(n + 1)])
+    for people in (0, 1, 2, 5, 20, 250, 499, 500):
+        own_people, others = np.arange(people + 1), np.arange(n + 1 - people)
+        law = np.convolve(binom.pmf(own_people, people, own), binom.pmf(others, n - people, lie))
+        inside = (found[:, 0] <= people / n + 1e-12) & (people / n - 1e-12 <= found[:, 1])
+        assert law[inside].sum() >= 0.95
 
 
-def test_the_interval_is_where_the_distance_is_z_standard_deviations():
+def test_the_interval_is_that_of_the_reports_by_clopper_and_pearson():
     channel, n = KAry(4, 0.7), 8000
     found = estimate([2300, 2000, 1900, 1800], channel, confidence=0.9)
-    z = 1.6448536269514722
-    for end in found.interval.T:
-        distance = np.abs(found.shares - end)
-        assert distance == pytest.approx(z * np.sqrt(variances(end, channel, n)), rel=1e-9)
+    for count, interval in zip([2300, 2000, 1900, 1800], found.interval, strict=True):
+        ends = np.array(binomtest(count, n).proportion_ci(0.9, method="exact"))
+        assert interval == pytest.approx((ends - channel.lie[0]) / channel.gap[0], rel=1e-9)
 
 
 def test_a_population_adds_the_variance_of_its_sample():
@@ -103,11 +108,11 @@ def test_a_population_adds_the_variance_of_its_sample():
 
 def test_all_methods_have_the_same_interval_within_0_and_1():
     counts, channel = [10, 300, 350, 340], KAry(4, 0.5)
-    _, interval = spread(np.array(counts) / 1000, channel, 1000, 0.95, sampled=False)
-    assert interval[0, 0] < 0
+    interval = estimate(counts, channel).interval
+    assert (interval[0] == 0).all() and (interval[1:, 0] > 0).all()
     for method in METHODS:
         found = estimate(counts, channel, method=method)
-        assert found.interval == pytest.approx(np.clip(interval, 0, 1))
+        assert (found.interval == interval).all()
         assert (found.shares >= 0).all() == (method != "unbiased")
     assert estimate(counts, channel, method="clipped").shares.sum() > 1.05
     assert estimate(counts, channel, method="projected").shares.sum() == pytest.approx(1)

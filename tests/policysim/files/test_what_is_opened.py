@@ -13,6 +13,7 @@ from private_files import COLUMNS, DECLARED, write_parts, write_people
 
 from policysim.cli.main import main
 from policysim.files.data_table import read_table
+from policysim.files.keyed_digests import KEY
 from policysim.files.many_files import files_of
 from policysim.release.ledger import Ledger
 
@@ -104,6 +105,29 @@ def test_pipes_devices_and_links_are_refused_before_a_byte_is_read(here, capsys,
         said = refused(capsys, arguments)
         assert "link" in said, said
         assert target.resolve().as_posix() in said, said
+
+
+@pytest.mark.usefixtures("waits")
+def test_what_a_study_names_as_its_data_is_said_to_be_what_it_is(here, capsys):
+    (here / "odd.csv").unlink(missing_ok=True)
+    for make_one, said in (
+        (os.mkfifo, "it is a device or a pipe, and no file"),
+        (os.unlink, "there is no file odd.csv"),
+    ):
+        make_one("odd.csv")
+        assert said in refused(capsys, ["compare", "trial.toml"])
+
+
+@pytest.mark.usefixtures("waits")
+def test_a_key_of_digests_is_a_file(here, capsys):
+    shutil.copy(here / "data.csv", here / "odd.csv")
+    for make_one, said in ((lambda path: path.symlink_to(here / "key"), "it is a link"), (os.mkfifo, "a pipe")):
+        Path("key").write_text("0" * 64)
+        make_one(here / KEY)
+        error = refused(capsys, ["compare", "trial.toml"])
+        assert error.startswith(f"policysim: {KEY}: it is ") and said in error
+        assert error.endswith(": put back the key, or remove this\n")
+        (here / KEY).unlink()
 
 
 def test_folders_above_a_file_may_be_links_and_no_file_of_a_folder_is_left_out(here):
