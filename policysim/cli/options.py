@@ -289,12 +289,18 @@ def rows_file(text: str) -> Path:
 
 
 def _float(text: str) -> float:
-    """The number; NaN for anything else, and for digits that are too large for a float."""
+    """The number; NaN for anything else; ArgumentTypeError for one that is too large or too small to compute with."""
+    from envs.toml_reader import SIZES, as_float, is_epsilon
+
     try:
-        value = float(text)
+        value = as_float(text)
+    except OverflowError as error:
+        raise ArgumentTypeError(f"cannot be read: {error}") from None
     except ValueError:
         return math.nan
-    return math.nan if math.isinf(value) and any(sign.isdigit() for sign in text) else value
+    if not (math.isnan(value) or is_epsilon(abs(value))):
+        raise ArgumentTypeError(f"must be {SIZES}, got {text!r}")
+    return value
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:

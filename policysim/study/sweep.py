@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from envs.toml_reader import SIZES, is_epsilon, is_number
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import WITHOUT_LEAD, is_built_in, make_policy
 from policies.distinct import distinct_rows, once_each
@@ -63,16 +63,14 @@ def asked_for(
 
 
 def checked_epsilons(values: Iterable[float] | float) -> tuple[float, ...]:
-    """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is no number >= 0."""
+    """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is none (`SIZES`)."""
     values = values if isinstance(values, Iterable) else [values]
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not listed:
         raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
     for value in listed:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        # A whole number may be too large for a float.
-        if not number or not value >= 0 or sys.float_info.max < value < math.inf:
-            raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
+        if not is_epsilon(value):
+            raise ValueError(f"epsilon must be {SIZES if is_number(value, 0) else EPSILON_WANTED}, got {value!r}")
     return tuple(sorted({float(value) for value in listed}))
 
 
