@@ -29,7 +29,7 @@ from envs.toml_lines import KeyPath, line_numbers
 T = TypeVar("T")
 # What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
 FINITE = 1e50
-# What an epsilon must be, and an option of a command: so are quotients and products of them numbers.
+# What an epsilon must be: so are quotients and products of two numbers, too.
 LEAST = 1 / FINITE
 SIZES = f"0, inf or a number from {LEAST:g} to {FINITE:g}"
 # What a number must be within.
