@@ -29,6 +29,9 @@ from envs.toml_lines import KeyPath, line_numbers
 T = TypeVar("T")
 # What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
 FINITE = 1e50
+# What an epsilon must be: so are quotients and products of two numbers, too.
+LEAST = 1 / FINITE
+SIZES = f"0, inf or a number from {LEAST:g} to {FINITE:g}"
 # What a number must be within.
 Bounds: TypeAlias = tuple[float, float]
 ANY_NUMBER, NOT_NEGATIVE, PROBABILITY = (-FINITE, FINITE), (0.0, FINITE), (0.0, 1.0)
@@ -312,11 +315,13 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig")
 
 
-def _float(text: str) -> float:
-    """A float as TOML has it; ValueError for digits that only infinity is near."""
+def as_float(text: str) -> float:
+    """A number as people type it; ValueError for what is none, OverflowError if only infinity, or 0, is near."""
     value = float(text)
-    if math.isinf(value) and "inf" not in text:
-        raise ValueError(f"{text} is too large for a number; inf is infinity")
+    if math.isinf(value) and "inf" not in text.lower():
+        raise OverflowError(f"{text} is too large for a number; inf is infinity")
+    if value == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+        raise OverflowError(f"{text} is too small for a number; type 0 for zero")
     return value
 
 
@@ -325,7 +330,7 @@ def open_toml(path: Path) -> Iterator[TomlTable]:
     """Read a TOML file; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = text_of(path)
-        values = tomllib.loads(text, parse_float=_float)
+        values = tomllib.loads(text, parse_float=as_float)
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -335,7 +340,7 @@ def open_toml(path: Path) -> Iterator[TomlTable]:
         last = str(len(text.splitlines()) or 1)
         line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else last
         raise InputFileError(one_line(f"{path.as_posix()}:{line}: not valid TOML: {reason}")) from None
-    except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
+    except (ValueError, OverflowError, RecursionError) as error:  # no float is near, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     file = TomlFile(path, text)
     root = TomlTable(values, (), file)
@@ -375,6 +380,11 @@ def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> 
 def is_finite(value: object) -> bool:
     """Whether a TOML value is a number that counts as finite."""
     return is_number(value, -FINITE, FINITE)
+
+
+def is_epsilon(value: object) -> bool:
+    """Whether a value is one of `SIZES`."""
+    return is_number(value, LEAST, FINITE) or (is_number(value) and value in {0, math.inf})
 
 
 def number_wanted(low: float, high: float) -> str:

@@ -30,7 +30,7 @@ def compose(epsilons: Iterable[float]) -> float:
     Parameters
     ----------
     epsilons : iterable of float
-        The loss of each use, >= 0, inf allowed.
+        The loss of each use, >= 0, inf allowed. A sum that is too large for a float is inf.
 
     Raises
     ------
@@ -46,7 +46,10 @@ def compose(epsilons: Iterable[float]) -> float:
     >>> compose([1.0] * 50)
     50.0
     """
-    return math.fsum(non_negative(epsilon, "epsilon") for epsilon in epsilons)
+    try:
+        return math.fsum(non_negative(epsilon, "epsilon") for epsilon in epsilons)
+    except OverflowError:
+        return math.inf
 
 
 def log_ratio_range(log_probabilities: FloatArray, adjacency: Adjacency) -> float:

@@ -34,6 +34,8 @@ from policies.arrays import FloatArray, Frozen, IntArray, as_floats, blocks, rea
 
 # Floors and sharpness are published. They have so many significant digits, floors as logarithms.
 DIGITS = 6
+# Decimals of the smallest numbers: powers of ten further on are no floats.
+FINEST = 300
 # The sharpness times the mean regret, for each unit of epsilon. The larger, the nearer to the optimum; the smaller, the
 # less a small difference of two scores decides.
 SHARPNESS = 8.0
@@ -106,10 +108,10 @@ def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:
 
 
 def rounded(values: FloatArray | float) -> FloatArray:
-    """To `DIGITS` significant digits; infinite values as they are."""
+    """To `DIGITS` significant digits, and no finer than `FINEST`; infinite values as they are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         places = np.where(np.isfinite(values) & (values != 0), DIGITS - 1 - np.floor(np.log10(np.abs(values))), 0.0)
-        scale = 10.0**places
+        scale = 10.0 ** np.minimum(places, FINEST)
         short: FloatArray = np.where(np.isfinite(values), np.rint(values * scale) / scale, values)
     return short
 

@@ -34,7 +34,7 @@ from policies.records import (
     record_numbers,
     records_of,
 )
-from policies.sensitivity import Sensitivity, sensitivity
+from policies.sensitivity import Sensitivity, sensitivity, with_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +75,6 @@ def _in_order(table: Any, like: Any, name: str) -> Any:
             raise ValueError(f"{name} must have the {axis} of utilities, {list(wanted)[:6]}, got {list(mine)[:6]}.")
         table = table if mine is None else table.reindex(**{axis: wanted})
     return table.to_numpy()
-
-
-# Between these utilities must differ, if they do: products and quotients of differences are still normal floats.
-LEAST_SPREAD, MOST_SPREAD = 1e-290, 1e290
-
-
-def _with_range(utilities: FloatArray) -> FloatArray:
-    """The same utilities; ValueError where they differ by too little or too much to be computed with."""
-    spread = float(utilities.max() - utilities.min())
-    if spread and not LEAST_SPREAD <= spread <= MOST_SPREAD:
-        raise ValueError(
-            f"utilities must differ by {LEAST_SPREAD:g} to {MOST_SPREAD:g}, got {spread:.3g}; give another unit."
-        )
-    return utilities
 
 
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
@@ -175,7 +161,7 @@ class DecisionProblem(Frozen):
             prior, admissible = _in_order(prior, utilities, "prior"), _in_order(admissible, utilities, "admissible")
             outcomes = {name: _in_order(table, utilities, name) for name, table in (outcomes or {}).items()}
         mask = admissible_mask(admissible, np.shape(utilities))
-        table = _with_range(filled_table(utilities, mask, "utilities"))
+        table = with_range(filled_table(utilities, mask, "utilities"))
         n_records, n_actions = table.shape
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
@@ -221,7 +207,7 @@ class DecisionProblem(Frozen):
 
     def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
         """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
-        table = _with_range(filled_table(utilities, self.admissible, "utilities"))
+        table = with_range(filled_table(utilities, self.admissible, "utilities"))
         if table.shape != self.utilities.shape:
             raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
         return self._with(utilities=table)

@@ -17,6 +17,8 @@ from policies.arrays import BoolArray, FloatArray, finite_table
 from policies.html_table import html_table
 
 LEAST_SCALE = sys.float_info.min
+# Between these utilities must differ, if they do: products and quotients of differences are still normal floats.
+LEAST_SPREAD, MOST_SPREAD = 1e-290, 1e290
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,16 @@ def noise_scale(spread: float, epsilon: float) -> float:
     return max(spread / epsilon, LEAST_SCALE) if spread > 0 and epsilon < math.inf else 0.0
 
 
+def with_range(utilities: FloatArray) -> FloatArray:
+    """The same utilities; ValueError where they differ by too little or too much to be computed with."""
+    spread = float(utilities.max() - utilities.min())
+    if spread and not LEAST_SPREAD <= spread <= MOST_SPREAD:
+        raise ValueError(
+            f"utilities must differ by {LEAST_SPREAD:g} to {MOST_SPREAD:g}, got {spread:.3g}; give another unit."
+        )
+    return utilities
+
+
 class Solved(Protocol):
     """What knows its own sensitivity: a `policies.problem.DecisionProblem`."""
 
@@ -114,7 +126,7 @@ def sensitivity(
     Raises
     ------
     ValueError
-        For a table that is not finite or does not fit the adjacency.
+        For a table that is not finite, does not fit the adjacency, or differs by less than 1e-290 or more than 1e290.
 
     References
     ----------
@@ -132,7 +144,7 @@ def sensitivity(
         if adjacency is not None or admissible is not None:
             raise ValueError("a problem has an adjacency of its own: problem.with_adjacency(...) gives it another one.")
         return utilities.sensitivity
-    table, adjacency = finite_table(utilities, "utilities"), require_adjacency(adjacency)
+    table, adjacency = with_range(finite_table(utilities, "utilities")), require_adjacency(adjacency)
     actions = range(table.shape[1])
     if admissible is not None:
         # Neighbours allow the same: what is 0 for all of them makes no difference.

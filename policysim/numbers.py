@@ -21,7 +21,7 @@ DIGITS = 2
 # Numbers in files for machines: more would differ from one processor to another.
 DIGITS_OF_FILES = 8
 MOST_COUNTED = 10_000_000
-# Whole numbers below are written out.
+# Numbers below are written out.
 MOST_WHOLE = 1e15
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
@@ -59,7 +59,7 @@ def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
         return "∞" if value > 0 else "−∞"
     value = steady(value)
     near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
-    if abs(value) < 1e-4:
+    if not 1e-4 <= abs(value) < MOST_WHOLE:
         return _minus(f"{value:{'+' if sign else ''}.1e}")
     # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
     shown = max(0, digits - 1 - math.floor(math.log10(abs(near))))
@@ -89,7 +89,9 @@ def percent_down(share: float) -> str:
 def _percent(share: float, side: str) -> str:
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    whole = (100 * _shortest(share)).quantize(Decimal(1), rounding=side, context=Context(prec=400))
+    if not abs(100 * share) < MOST_WHOLE:
+        return f"{_bound(100 * share, DIGITS, side)}\u00a0%"
+    whole = (100 * _shortest(share)).quantize(Decimal(1), rounding=side)
     return _minus(f"{whole:z}\u00a0%")
 
 
@@ -113,9 +115,10 @@ def decimal(value: float) -> str:
     """
     if not math.isfinite(value) or value == 0:
         return rounded(value)
-    number = _shortest(value)
-    places = digits_of(value) - 1
-    return f"{number:.{places}e}" if value < 1e-4 else f"{number:.{max(0, places - number.adjusted())}f}"
+    number, places = _shortest(value), digits_of(value) - 1
+    if not 1e-4 <= value < MOST_WHOLE:
+        return f"{number:.{places}e}"
+    return f"{number:.{max(0, places - number.adjusted())}f}"
 
 
 def next_below(value: float) -> float:
@@ -138,7 +141,7 @@ def _bound(value: float, digits: int, side: str) -> str:
     if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
         return rounded(value)
     near = _in_digits(value, digits, side)
-    if abs(near) < Decimal("1e-4"):
+    if not Decimal("1e-4") <= abs(near) < Decimal(MOST_WHOLE):
         return _minus(f"{float(near):.{digits - 1}e}")
     return _minus(f"{near:,.{max(0, digits - 1 - near.adjusted())}f}")
 

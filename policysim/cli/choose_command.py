@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--max-extra-lead",
-        type=number("a number", math.isfinite),
+        type=number("a number", math.isfinite, sized=False),
         metavar="5",
         help="the most of the leading outcome (such as deaths) per 100,000, beyond the best treatment for everyone",
     )

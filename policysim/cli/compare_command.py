@@ -111,7 +111,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--delta",
-        type=number("a number in [0, 1)", lambda value: 0 <= value < 1),
+        type=number("a number in [0, 1)", lambda value: 0 <= value < 1, sized=False),
         metavar="1e-6",
         help="with --horizon: the δ of (ε, δ)-privacy (default: 0)",
     )

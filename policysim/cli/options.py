@@ -134,7 +134,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+def number(wanted: str, fits: Callable[[float], bool], *, sized: bool = True) -> Callable[[str], float]:
     """A number.
 
     Parameters
@@ -143,13 +143,15 @@ def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]
         Follows "must be".
     fits : callable
         Whether a number is one of these; False for NaN.
+    sized : bool, optional
+        Whether it is computed with as an epsilon is, and so must have such a size.
     """
 
     def read(text: str) -> float:
         value = _float(text)
         if not fits(value):
             raise ArgumentTypeError(f"must be {wanted}, got {text!r}")
-        return value
+        return _sized(value, text) if sized else value
 
     return read
 
@@ -191,7 +193,7 @@ def epsilons(text: str) -> list[float]:
     wrong = [part for part in parts if not _float(part) >= 0]
     if wrong:
         raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {wrong[0] or text!r}")
-    return [float(part) for part in parts]
+    return [_sized(float(part), part) for part in parts]
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -288,13 +290,25 @@ def rows_file(text: str) -> Path:
     return Path(text)
 
 
+def _sized(value: float, text: str) -> float:
+    """A number >= 0 that can be computed with; ArgumentTypeError for one that is too large or too small."""
+    from envs.toml_reader import SIZES, is_epsilon
+
+    if not is_epsilon(value):
+        raise ArgumentTypeError(f"must be {SIZES}, got {text!r}")
+    return value
+
+
 def _float(text: str) -> float:
-    """The number; NaN for anything else, and for digits that are too large for a float."""
+    """The number; NaN for anything else; ArgumentTypeError for digits that only infinity, or 0, is near."""
+    from envs.toml_reader import as_float
+
     try:
-        value = float(text)
+        return as_float(text)
+    except OverflowError as error:
+        raise ArgumentTypeError(f"cannot be read: {error}") from None
     except ValueError:
         return math.nan
-    return math.nan if math.isinf(value) and any(sign.isdigit() for sign in text) else value
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:

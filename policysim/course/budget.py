@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from envs.toml_reader import SIZES, is_epsilon, one_line, shown
 from envs.treatment_response import is_whole
 from policies.accounting import Use, bounded_use, compose, policy_use
 from policies.adjacency import Adjacency, AnyRecord
@@ -79,7 +80,7 @@ def composed(uses: Sequence[Use], delta: float) -> tuple[Composition, float]:
     """
     totals: dict[Composition, float] = {"exact-losses": compose(use.loss for use in uses)}
     if delta > 0 and totals["exact-losses"] > 0:
-        totals["zero-concentrated"] = converted_epsilon(math.fsum(use.rho for use in uses), delta)
+        totals["zero-concentrated"] = converted_epsilon(compose(use.rho for use in uses), delta)
         totals["loss-distributions"] = distribution_epsilon([use.profile for use in uses], delta)
     total = min(totals.values())
     return next(name for name, proved in totals.items() if proved * SAFE <= total), total
@@ -209,8 +210,10 @@ def spend(
             if problem.told_apart:
                 raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
             uses.append(claimed_use(on_day, problem.use(on_day, problem.tables(on_day)[0])))
-        else:
+        elif isinstance(problem, DecisionProblem):
             uses.append(claimed_use(on_day, policy_use(on_day, problem)))
+        else:
+            raise ValueError(f"the decision of each day must be a DecisionProblem, got {one_line(shown(problem))}.")
     return tuple(uses)
 
 
@@ -275,7 +278,7 @@ class PrivacyBudget:
     Parameters
     ----------
     epsilon : float
-        The total loss, >= 0; inf for no limit.
+        The total loss: 0, from 1e-50 to 1e50, or inf for no limit.
     delta : float, optional
         By how much a probability may be above e^epsilon times that under another record, in [0, 1). With 0, only
         basic composition is left.
@@ -314,6 +317,8 @@ class PrivacyBudget:
     def __post_init__(self) -> None:
         """Check epsilon and delta."""
         object.__setattr__(self, "epsilon", non_negative(self.epsilon, "epsilon"))
+        if not is_epsilon(self.epsilon):
+            raise ValueError(f"epsilon must be {SIZES}, got epsilon={self.epsilon!r}.")
         delta = non_negative(self.delta, "delta")
         if delta >= 1:
             raise ValueError(f"delta must be < 1, got delta={self.delta!r}.")
@@ -399,7 +404,7 @@ class PrivacyBudget:
         if self.delta == 0:
             return compose(losses)
         totals = [compose(losses), distribution_epsilon([bounded_use(loss).profile for loss in losses], self.delta)]
-        return min(totals + ([converted_epsilon(math.fsum(parts), self.delta)] if parts else []))
+        return min(totals + ([converted_epsilon(compose(parts), self.delta)] if parts else []))
 
     def daily_epsilon(self, days: int, *, eta_per_epsilon: float = 2.0) -> float:
         """The daily epsilon for any policy with eta <= eta_per_epsilon * epsilon, whatever its table.
@@ -442,7 +447,7 @@ class PrivacyBudget:
         Raises
         ------
         ValueError
-            For no days at all, or a policy that cannot be used on a problem.
+            For no days at all, what is no policy or no problem, or a policy that cannot be used on a problem.
         ClaimError
             For a policy whose own table reveals more on some day than it claims.
 
@@ -471,6 +476,8 @@ class PrivacyBudget:
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
         ('exact-losses', 0.2, 1.0)
         """
+        if not isinstance(policy, Policy):
+            raise ValueError(f"policy must be one such as make_policy('exponential'), got {policy!r}.")
         if isinstance(problems, Sequence):
             decided: Sequence[DecisionProblem | MaskedProblem] = problems
         elif hasattr(problems, "continuation") and problems.horizon is not None:
@@ -505,7 +512,7 @@ class PrivacyBudget:
             basic = min(self.epsilon, compose([epsilon] * days))
             if basic * SAFE <= total:
                 composition, total = "basic", min(basic, total)
-        rho = math.fsum(use.rho for use in uses) if composition == "zero-concentrated" else None
+        rho = compose(use.rho for use in uses) if composition == "zero-concentrated" else None
         return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
     def share(self, uses: Sequence[Use]) -> float:
@@ -515,7 +522,7 @@ class PrivacyBudget:
         """
         shares = [_ratio(compose(use.loss for use in uses), self.epsilon)]
         if self.delta > 0 and shares[0] > 0:
-            shares.append(math.sqrt(_ratio(math.fsum(use.rho for use in uses), self.rho)))
+            shares.append(math.sqrt(_ratio(compose(use.rho for use in uses), self.rho)))
             if self.epsilon > 0:
                 shares.append(distribution_epsilon([use.profile for use in uses], self.delta) / self.epsilon)
         return min(shares)

@@ -332,7 +332,8 @@ def best_tree(
 def _class_tree(family: Schedules, schedules: Sequence[Schedule], epsilon: float, most: int) -> ClassTree:
     """The best mechanism for a class that the search reaches: a tree, or one choice where that is worth more."""
     q, worth = math.exp(-epsilon), RestValues(family)
-    if epsilon == 0 or len(schedules) == 1:
+    # At an epsilon below the last digit of 1, too.
+    if q == 1 or len(schedules) == 1:
         best = schedules[int((family.process.initial @ family.values(schedules)).argmax())]
         return ClassTree(*weighed_tree(worth, {best: 1}, q), q)
     weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from envs.toml_reader import is_number
 from policies.arrays import FloatArray, logs_of
 from policies.fitted import FittedPolicy, require_fitted
 from policies.privacy_profile import Profile, profile
@@ -16,6 +18,7 @@ from policysim.study.sweep import checked_epsilons, checked_numbers
 
 # Two corners nearer than this are one, and so is a delta with one that is smaller by this part of it.
 ROUNDING = 1e-12
+DELTA_WANTED = "a number from 0 to 1"
 
 
 def privacy_profile(
@@ -166,7 +169,8 @@ def _epsilons_at(found: Profile, deltas: FloatArray) -> FloatArray:
 
 def _checked_deltas(deltas: Sequence[float] | float, least: float) -> FloatArray:
     """Distinct deltas from 0 to 1, falling; ValueError for others, and for one at which no epsilon is finite."""
-    wanted = np.minimum(checked_numbers(deltas, "delta", "a number from 0 to 1", 1 + ROUNDING), 1.0)[::-1]
+    within = partial(is_number, low=0.0, high=1 + ROUNDING)
+    wanted = np.minimum(checked_numbers(deltas, "delta", within, DELTA_WANTED, DELTA_WANTED), 1.0)[::-1]
     if wanted[-1] < least * (1 - ROUNDING):
         raise ValueError(
             f"no epsilon is finite at delta = {wanted[-1]:g}: a treatment rules a record out. Give a delta of at least "

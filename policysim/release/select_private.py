@@ -181,7 +181,7 @@ class GroupChoice:
         For counts this is the exact loss over data sets of all sizes: large ones come as close as one likes.
         """
         calibrated = (1 if self.selection.monotone else 2) * self.sensitivity
-        return self.true_range * self.epsilon / calibrated
+        return self.epsilon * (self.true_range / calibrated)
 
     @property
     def holds(self) -> bool:

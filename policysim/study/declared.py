@@ -75,7 +75,7 @@ class Study:
     privacy.epsilon : 1.0
         the ε of the printed table; the nearest of `epsilons` is taken
     privacy.epsilons : 24 values from 0.05 to 20
-        the ε of the curve; numbers ≥ 0
+        the ε of the curve: numbers from 1e-50 to 1e50, 0, or inf
     compare.policies : best-fixed, exponential, exponential-fitted, randomized-response, optimal-safe, optimal
         the printed policies, by name; without `optimal-safe` if no outcome leads. `greedy`, `best-fixed` and `uniform`
         are always in table and figures

@@ -13,7 +13,17 @@ from typing import Any
 
 from envs.scenario import DEATH, StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import NOT_NEGATIVE, PROBABILITY, InputFileError, TomlTable, open_toml, text_of, unknown
+from envs.toml_reader import (
+    NOT_NEGATIVE,
+    PROBABILITY,
+    SIZES,
+    InputFileError,
+    TomlTable,
+    is_epsilon,
+    open_toml,
+    text_of,
+    unknown,
+)
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
 from policysim.files.terminal import json_text
@@ -275,7 +285,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     `defaults` are the policies where none are named.
     """
     privacy, compare, related = table.table("privacy"), table.table("compare"), table.table("related")
-    epsilons = privacy.number_list("epsilons", [], within=(0, math.inf))
+    epsilons = privacy.list_of("epsilons", is_epsilon, SIZES, [])
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     policies = compare.words("policies", defaults)
     for position, policy in enumerate(policies):

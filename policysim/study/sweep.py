@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from envs.toml_reader import SIZES, is_epsilon, is_number
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import WITHOUT_LEAD, is_built_in, make_policy
 from policies.distinct import distinct_rows, once_each
@@ -63,23 +63,21 @@ def asked_for(
 
 
 def checked_epsilons(values: Iterable[float] | float) -> tuple[float, ...]:
-    """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is no number >= 0."""
-    return checked_numbers(values, "epsilon", EPSILON_WANTED)
+    """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is none (`SIZES`)."""
+    return checked_numbers(values, "epsilon", is_epsilon, EPSILON_WANTED, SIZES)
 
 
 def checked_numbers(
-    values: Iterable[float] | float, name: str, wanted: str, most: float = math.inf
+    values: Iterable[float] | float, name: str, fits: Callable[[object], bool], wanted: str, sizes: str
 ) -> tuple[float, ...]:
-    """Rising, distinct numbers from 0 to `most`; a ValueError names them, and says what is `wanted`."""
+    """Rising, distinct numbers; a ValueError says what is `wanted`, and of a number >= 0 which `sizes` there are."""
     values = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not listed:
         raise ValueError(f"{name} must be {wanted}, got an empty list")
     for value in listed:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        # A whole number may be too large for a float.
-        if not number or not 0 <= value <= most or sys.float_info.max < value < math.inf:
-            raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        if not fits(value):
+            raise ValueError(f"{name} must be {sizes if is_number(value, 0) else wanted}, got {value!r}")
     return tuple(sorted({float(value) for value in listed}))
 
 

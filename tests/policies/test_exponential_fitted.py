@@ -8,7 +8,7 @@ import pytest
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.boxes import Boxes, log_rows, regrets_of
 from policies.exponential import Exponential, ExponentialFitted
-from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_loss import privacy_loss, privacy_loss_of_logs
 
 LOW_EPSILON = math.exp(-1)
 
@@ -184,6 +184,13 @@ def test_floors_are_no_parameter_of_the_textbook():
             make_policy("exponential", epsilon=1.0, **parameter)
     with pytest.raises(ValueError, match=r"calibration must be one of .*, got calibration='tight'"):
         Exponential(1.0, calibration="tight")
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e308])
+def test_an_epsilon_at_the_end_of_the_floats_is_kept_without_a_warning(epsilon):
+    table = fitted(epsilon).probabilities(uniform_problem([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    assert table.sum(axis=1) == pytest.approx(np.ones(2), abs=1e-12)
+    assert privacy_loss(table, AnyRecord()).epsilon <= epsilon
 
 
 def test_scores_of_any_kind_stay_in_the_box():

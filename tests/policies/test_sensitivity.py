@@ -89,3 +89,8 @@ def test_axes_that_do_not_exist_are_refused(axes):
 def test_a_table_of_another_shape_is_refused(table):
     with pytest.raises(ValueError, match=r"must be \(n_records, k\) with k >= 2"):
         sensitivity(table, AnyRecord())
+
+
+def test_a_range_that_no_float_holds_is_refused_as_in_a_problem():
+    with pytest.raises(ValueError, match=r"utilities must differ by 1e-290 to 1e\+290, got 1.6e\+308"):
+        sensitivity([[8e307, -8e307], [-8e307, 8e307]], AnyRecord())

@@ -23,6 +23,7 @@ TEXTS = [
     ("rounded", (9.9e-5,), "9.9e−05"),
     ("rounded", (9e-13,), "0"),
     ("rounded", (-INF,), "−∞"),
+    ("rounded", (-1.26e50,), "−1.3e+50"),
     ("percent", (-0.646,), "−65" + PERCENT),
     ("percent", (-0.001,), "0" + PERCENT),
     # Up or down, also below 0, but not for what a float adds to 45 %.
@@ -32,6 +33,8 @@ TEXTS = [
     ("percent_up", (1e-12,), "1" + PERCENT),
     ("percent_up", (1e-13,), "0" + PERCENT),
     ("percent_up", (NAN,), "–"),
+    ("percent_up", (1.21e50,), "1.3e+52" + PERCENT),
+    ("percent_up", (INF,), "∞" + PERCENT),
     ("percent_down", (0.109,), "10" + PERCENT),
     ("percent_down", (-0.101,), "−11" + PERCENT),
     ("enough", (1.2341, 4), 1.235),
@@ -40,6 +43,7 @@ TEXTS = [
     ("kept", (0.996,), "99.6" + PERCENT),
     ("kept", (1 - 1e-13,), "100" + PERCENT),
     ("decimal", (9.87e-5,), "9.87e-5"),
+    ("decimal", (1.5e50,), "1.5e+50"),
     ("least", (INF,), "none"),
     # The nearest number with so many decimals: nothing has no sign.
     ("counted", (-0.000001, 1000, 0), "0"),
@@ -90,6 +94,7 @@ def test_the_text_of_a_number_with_its_sign(name, given, expected):
         (4583.0, "4,500", "4,600"),
         (-0.355, "−0.36", "−0.35"),
         (0.0000999, "9.9e−05", "0.00010"),
+        (1.55e50, "1.5e+50", "1.6e+50"),
         (INF, "∞", "∞"),
         (NAN, "–", "–"),
     ],

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from small_studies import write_small_study
 
+from envs.toml_reader import SIZES
 from policysim.cli.main import ADD, main
 from policysim.cli.options import parse
 
@@ -37,8 +38,17 @@ def run(capsys):
             "--epsilon must have decimal points, got '1,05': type 1.05 ",
         ),
         (["compare", "STUDY", "--horizon", "2", "--total-epsilon", "0,5"], "--total-epsilon must have decimal points"),
-        (["compare", "STUDY", "--epsilon", "1e400"], "--epsilon must be numbers >= 0 separated by commas, got '1e400'"),
-        (["simulate", "STUDY", "--epsilon", "1e400"], "--epsilon must be one number >= 0, got '1e400'"),
+        (
+            ["compare", "STUDY", "--epsilon", "1e400"],
+            "--epsilon cannot be read: 1e400 is too large for a number; inf is",
+        ),
+        (
+            ["simulate", "STUDY", "--epsilon", "1e-400"],
+            "--epsilon cannot be read: 1e-400 is too small for a number; type 0",
+        ),
+        (["compare", "STUDY", "--epsilon", "1,1e308"], f"--epsilon must be {SIZES}, got '1e308'"),
+        (["audit", "STUDY", "--epsilon", "5e-324"], f"--epsilon must be {SIZES}, got '5e-324'"),
+        (["select", "STUDY", "--epsilon", "1e308"], f"--epsilon must be {SIZES}, got '1e308'"),
         (["compare", "STUDY", "--policy", "uniform,,greedy"], "--policy must be names separated by commas, got"),
         (["compare", "STUDY", "--by", "age,age"], "--by names 'age' twice"),
         (["choose", "STUDY", "--keep", "80"], "--keep must be at most 1 or 100%, got '80'; did you mean 80%?"),
@@ -68,12 +78,36 @@ def test_a_scenario_is_told_from_a_study_and_how_to_name_it(run, tmp_path):
     assert run("sensitivity", tmp_path / "study.toml")[0] == 0
 
 
-def test_digits_beyond_any_float_are_no_infinity_in_a_file(run, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("1e400", "1e400 is too large for a number; inf is infinity"),
+        ("1e-400", "1e-400 is too small for a number; type 0 for zero"),
+        ("1e308", f"privacy.epsilons[1]: must be {SIZES}, got 1e+308"),
+        ("5e-324", f"privacy.epsilons[1]: must be {SIZES}, got 5e-324"),
+    ],
+)
+def test_digits_beyond_any_float_are_no_infinity_and_no_zero_in_a_file(run, tmp_path, number, message):
     path = write_small_study(tmp_path)
-    path.write_text("epsilons = [1, 1e400]\n", encoding="utf-8")
+    path.write_text(f'scenario = "scenario.toml"\n[privacy]\nepsilons = [1, {number}]\n', encoding="utf-8")
     code, out, err = run("sensitivity", path)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "1e400 is too large for a number; inf is infinity" in err
+    assert message in err
+
+
+@pytest.mark.parametrize("epsilon", ["1e-50", "1e50"])
+def test_the_largest_and_the_smallest_epsilon_are_answered_without_a_warning(
+    run, study, epsilon, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    commands = (
+        ("compare", study, "--policy", "exponential-fitted,optimal", "--epsilon", epsilon),
+        ("audit", study, "--policy", "exponential-fitted", "--policy", "randomized-response", "--epsilon", epsilon),
+    )
+    for command in commands:
+        code, out, err = run(*command)
+        assert (code, err) == (0, "")
+        assert max(map(len, out.splitlines())) < 200
 
 
 def test_a_list_by_commas_is_the_same_as_repeating():

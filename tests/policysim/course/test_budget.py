@@ -72,6 +72,7 @@ def days_rho_and_loss(policy, problems, epsilon):
             (lambda bad=bad: PrivacyBudget(bad), "epsilon must be >= 0, got epsilon=")
             for bad in (-1.0, math.nan, "1", True)
         ),
+        *((lambda bad=bad: PrivacyBudget(bad, 1e-6), "epsilon must be 0, inf or a number") for bad in (1e308, 5e-324)),
         (lambda: PrivacyBudget(1.0, -0.1), "delta must be >= 0"),
         (lambda: PrivacyBudget(1.0, 1.0), "delta must be < 1, got delta=1.0"),
         *(
@@ -81,6 +82,11 @@ def days_rho_and_loss(policy, problems, epsilon):
         (
             lambda: PrivacyBudget(1.0).daily(make_policy("exponential"), []),
             "days must be a whole number >= 1, got days=0",
+        ),
+        (lambda: PrivacyBudget(1.0).daily("exponential", [BINARY]), "policy must be one such as make_policy"),
+        (
+            lambda: PrivacyBudget(1.0).daily(make_policy("exponential"), [1, 2]),
+            "each day must be a DecisionProblem, got 1",
         ),
         (lambda: PrivacyBudget(1.0).daily_epsilon(3, eta_per_epsilon=0), "eta_per_epsilon must be > 0 and finite"),
         (lambda: PrivacyBudget(1.0, 1e-6).total([1.0, 1.0], [0.5]), "a rho for each of 2 epsilons, got 1"),
@@ -108,6 +114,9 @@ def test_the_figures_of_the_field_for_a_thousand_uses():
     # Few uses: losses add up to less. An impossible action on one day leaves no other way.
     assert budget.total([0.1] * 2, [0.1**2 / 2] * 2) == pytest.approx(0.2, rel=1e-4)
     assert budget.total([0.1, math.inf], [0.01, math.inf]) == math.inf
+    # Nor is a sum that no float holds anything else.
+    assert budget.total([1e308] * 2) == PrivacyBudget(1.0).total([1e308] * 2) == math.inf
+    assert budget.total([1.0] * 2, [1e308] * 2) == budget.total([1.0] * 2)
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])

@@ -185,6 +185,13 @@ def test_one_start_can_be_reacted_to_later():
     assert plan.value <= ps.course_limit(process, epsilon=5.0, days=2, hides="course")
 
 
+@pytest.mark.parametrize("epsilon", [1e-310, 1e-17, 1.2e-16])
+def test_next_to_no_epsilon_keeps_what_none_does(epsilon):
+    process = four_states(2)
+    plan, none = ps.plan_tree(process, epsilon=epsilon), ps.plan_tree(process, epsilon=0.0)
+    assert plan.value == pytest.approx(none.value, abs=1e-9) and plan.epsilon_spent <= 1e-15
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"epsilon": -1.0}, "epsilon must be >= 0"), ({"epsilon": 1.0, "courses": 1}, "courses must be from 2 to 62")],

@@ -293,6 +293,12 @@ def test_no_two_small_data_sets_differ_by_more_than_the_loss_that_is_stated(mech
         assert worst >= stated / 3
 
 
+def test_the_loss_of_the_largest_epsilon_is_not_beyond_it():
+    counts = Counts("x.csv", "name", ("a", "b"), {"": (1, 2)}, False)
+    choice = choices_by_group(counts, Terms(1e308, "permute-and-flip", "replace-one", None, False))[0]
+    assert choice.holds and choice.loss == 1e308
+
+
 @pytest.mark.parametrize("epsilon", ["0.12345649", "1.0000004", "0.3", "2"])
 def test_no_loss_is_printed_smaller_than_it_is(capsys, tmp_path, epsilon):
     path = tmp_path / "counts.csv"

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from policysim.cli.kinds import arguments_again, arguments_of_python
 from policysim.cli.options import parse
 
 PROBLEM = ps.DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord())
-EPSILONS = st.none() | st.lists(st.floats(min_value=0), min_size=1, max_size=3)
+EPSILONS = st.none() | st.lists(st.sampled_from([0.0, math.inf]) | st.floats(1e-50, 1e50), min_size=1, max_size=3)
 
 
 @given(

@@ -8,6 +8,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import InputFileError
+from envs.toml_reader import SIZES
 from policies import CATALOGUE, OneFeature, Sensitive
 from policies.catalogue import DEFAULT_POLICIES
 from policies.optimal.optimum import OptimalSafe
@@ -82,9 +83,9 @@ def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
         "small.toml:3: seed: must be a whole number >= 0, got -1",
         "small.toml:4: typo: unknown key 'typo'; "
         "known: capacity, cohort, compare, data, lead, privacy, related, scenario, seed, title, utility",
-        f"small.toml:{epsilons}: privacy.epsilons[1]: must be a number >= 0, got -1.0",
-        f"small.toml:{epsilons}: privacy.epsilons[2]: must be a number >= 0, got nan",
-        f"small.toml:{epsilons}: privacy.epsilons[3]: must be a number >= 0, got 'x'",
+        f"small.toml:{epsilons}: privacy.epsilons[1]: must be {SIZES}, got -1.0",
+        f"small.toml:{epsilons}: privacy.epsilons[2]: must be {SIZES}, got nan",
+        f"small.toml:{epsilons}: privacy.epsilons[3]: must be {SIZES}, got 'x'",
         f"small.toml:{policies}: compare.policies[3]: unknown policy 'exponentail'; did you mean 'exponential'? "
         f"known: {', '.join(CATALOGUE)}.",
         f"small.toml:{policies + 1}: compare.by[0]: unknown group 'aeg'; did you mean 'age'? "
