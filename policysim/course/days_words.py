@@ -48,7 +48,7 @@ DRAWN_DAILY = "drawn at random each day, with chances that depend on the record 
 # The same, short, of a line of the trace that is no option.
 DRAWN_OTHERWISE = {
     TREE: "Plan tree: drawn daily within published courses. ",
-    ONCE: "Plan once: a schedule drawn on day 1. ",
+    ONCE: "Plan once: one, drawn on day 1. ",
 }
 SPENT = {
     ONCE: "All of it on the one draw on day 1.",
@@ -364,8 +364,8 @@ def _note(view: View) -> str:
     """What ε does not cover."""
     length = "public" if view.details.length_public else "hidden"
     return (
-        f"The length of a stay is {length}. A treatment after day {view.details.horizon} leaks again; ε covers no "
-        "outcomes that an observer sees."
+        f"The length of a stay is {length}. Treatment after day {view.details.horizon} leaks again, and so do "
+        "outcomes that are seen."
     )
 
 
