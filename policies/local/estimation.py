@@ -6,13 +6,15 @@ in closed form, or from whole unary reports, whose counts of bits alone do not d
 
 from __future__ import annotations
 
+import math
 import sys
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
+from scipy.special import betaincinv, logit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.local.channel import Channel, at_least, count_reports, inner_probability, whole_counts
@@ -75,7 +77,7 @@ def estimate(
         Of the interval, > 0 and < 1.
     sampled : bool
         False: the shares are those of the people who reported. True: those of a population that these people are an
-        independent sample of, which adds f (1 - f) / n to the variance. The interval is the same, right for both.
+        independent sample of, which adds f (1 - f) / n to the variance and makes the interval wider.
 
     Returns
     -------
@@ -90,10 +92,13 @@ def estimate(
     Notes
     -----
     The variance is q (1 - q) / (n d^2) + f (1 - 2 q - d) / (n d) with q = lie, d = gap (Wang et al. 2017, theorem 2).
-    It is linear in f, so that the estimated variance is unbiased too. The interval is the exact one of a binomial
-    share, q + d f, of the reports (Clopper & Pearson 1934). For a sample it is that. The reports of given people are as
-    many in the mean, with lighter tails (Hoeffding 1956, theorem 4): where epsilon is large and a share is not near
-    0, their interval is wider than it needs to be.
+    It is linear in f, so that the estimated variance is unbiased too.
+
+    The interval is exact. If m of n given people have a value, Bin(m, q + d) + Bin(n - m, q) reports count for it. The
+    interval holds each m with which so many reports or more, and so many or fewer, both have a probability above half
+    of 1 - confidence. For a sample of a population the reports are one binomial, with q + d f (Clopper & Pearson 1934).
+    That interval is valid for given people, too (Hoeffding 1956, theorem 4), if up to some times as wide, and is theirs
+    where n times the number of different counts is over 4 * 10^9.
 
     References
     ----------
@@ -106,11 +111,11 @@ def estimate(
     >>> from policies.local.response import TwoCoin
     >>> found = estimate([550, 450], TwoCoin())  # a rate of 0.45 for 1: 2 * 0.45 - 0.5
     >>> found.shares.round(3), found.standard_errors.round(4), found.interval.round(3).tolist()
-    (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.537, 0.662], [0.338, 0.463]])
+    (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.546, 0.654], [0.346, 0.454]])
     """
     checked, total = checked_counts(counts, channel, n)
     shares = shares_of(checked / total, channel, method)
-    interval = exact_interval(checked, channel, total, inner_probability(confidence, "confidence"))
+    interval = exact_interval(checked, channel, total, inner_probability(confidence, "confidence"), sampled=sampled)
     return Estimate(shares, standard_errors(checked, channel, total, sampled=sampled), interval, total, method)
 
 
@@ -163,14 +168,59 @@ def standard_errors(counts: IntArray, channel: Channel, n: int, *, sampled: bool
     return np.sqrt(np.maximum(variance, 0))
 
 
-def exact_interval(counts: IntArray, channel: Channel, n: int, confidence: float) -> FloatArray:
-    """Of each share, (..., k, 2): Clopper and Pearson's of the share of reports that count for the value."""
+# Different counts times people; beyond, the exact intervals of given people take ten seconds or more.
+LARGEST_INTERVAL = 4 * 10**9
+
+# -log of half the probability that a window of a binomial leaves out, 1e-12.
+WINDOW = 28.4
+
+
+def exact_interval(counts: IntArray, channel: Channel, n: int, confidence: float, *, sampled: bool) -> FloatArray:
+    """Of each share, (..., k, 2); see the notes of `estimate`."""
     tail = (1 - confidence) / 2
-    # The ends that a beta distribution lacks are 0 and 1.
+    # Clopper and Pearson's of the share of reports. The ends that a beta distribution lacks are 0 and 1.
     low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), n - counts + 1, tail))
     high = np.where(counts == n, 1.0, betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail))
     ends = np.stack([low, high], axis=-1)
-    return np.clip((ends - channel.lie[:, None]) / channel.gap[:, None], 0, 1)
+    interval: FloatArray = np.clip((ends - channel.lie[:, None]) / channel.gap[:, None], 0, 1)
+    reports = np.stack(np.broadcast_arrays(counts, channel.lie, channel.gap), axis=-1).reshape(-1, 3)
+    distinct, which = np.unique(reports, axis=0, return_inverse=True)
+    if sampled or n * len(distinct) > LARGEST_INTERVAL:
+        return interval
+    people = np.array([_people_interval(int(count), n, lie, gap, tail) for count, lie, gap in distinct.tolist()])
+    return people[which].reshape(interval.shape) / n
+
+
+def _people_interval(count: int, n: int, lie: float, gap: float, tail: float) -> tuple[int, int]:
+    """The fewest and the most of n people who may have a value for which `count` reports count."""
+
+    def probability(reports: int, people: int) -> float:
+        """Of so many reports or more, if so many people have the value, which makes it more probable."""
+        first, theirs = _binomial_window(people, min(lie + gap, 1.0))
+        first_of_others, others = _binomial_window(n - people, lie)
+        at_least = np.append(np.cumsum(others[::-1])[::-1], 0.0)
+        needed = reports - first_of_others - first - np.arange(len(theirs))
+        return float(theirs @ at_least[np.clip(needed, 0, len(others))])
+
+    # More than what the windows leave out and what rounding changes, in sums and in the probability of each person.
+    slack = 1e-11 + n * sys.float_info.epsilon
+    fewest = bisect_left(range(n + 1), tail - slack, key=lambda people: probability(count, people))
+    too_many = bisect_left(range(n + 1), 1 - tail + slack, key=lambda people: probability(count + 1, people))
+    return min(fewest, n), max(too_many - 1, 0)
+
+
+def _binomial_window(n: int, p: float) -> tuple[int, FloatArray]:
+    """The first count of a window around n p, and the probabilities of the counts in it, which sum to 1.
+
+    By Bernstein's inequality a count is outside with probability <= 1e-12.
+    """
+    reach = WINDOW / 3 + math.sqrt((WINDOW / 3) ** 2 + 2 * WINDOW * n * p * (1 - p))
+    first, last = max(math.floor(n * p - reach), 0), min(math.ceil(n * p + reach), n)
+    counts = np.arange(first + 1, last + 1)
+    # P(c) / P(c - 1) is (n - c + 1) / c times the odds, which are cut off to stay finite where p is 0 or 1.
+    logs = np.cumsum(np.append(0.0, np.log((n + 1 - counts) / counts) + np.clip(logit(p), -700, 700)))
+    law = np.exp(logs - logs.max())
+    return first, law / law.sum()
 
 
 def _variance_line(channel: Channel, n: int) -> tuple[FloatArray, FloatArray]:
@@ -212,7 +262,7 @@ def estimate_bits(reports: ArrayLike, channel: Unary, *, confidence: float = 0.9
     bits = np.asarray(reports)
     counts = count_reports(bits, channel)
     counts, n = checked_counts(counts, channel, len(bits))
-    interval = exact_interval(counts, channel, n, inner_probability(confidence, "confidence"))
+    interval = exact_interval(counts, channel, n, inner_probability(confidence, "confidence"), sampled=sampled)
     distinct, times = np.unique(bits, axis=0, return_counts=True)
     likelihood = np.where(distinct, 1.0, np.exp(-channel.epsilon))
     shares = expectation_maximization(times, likelihood)

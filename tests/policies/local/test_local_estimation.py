@@ -68,7 +68,7 @@ def test_intervals_cover_95_percent_and_of_a_sample_hardly_more(channel, sampled
         drawn = rng.binomial(n, channel.lie + channel.gap * shares, size=(runs, channel.n_values))
     else:
         drawn = channel.simulate_counts((n * shares).round().astype(int), runs=runs, rng=rng)
-    interval = exact_interval(drawn, channel, n, 0.95)
+    interval = exact_interval(drawn, channel, n, 0.95, sampled=sampled)
     covered = ((interval[..., 0] <= shares) & (shares <= interval[..., 1])).mean(axis=0)
     assert (covered >= 0.9455).all()
     assert not sampled or (covered <= 0.96).all()
@@ -78,25 +78,39 @@ def test_intervals_cover_95_percent_and_of_a_sample_hardly_more(channel, sampled
     assert np.sqrt((errors**2).mean(axis=0)) == pytest.approx(deviation, rel=0.02)  # 0.35 % is one standard error
 
 
-@pytest.mark.parametrize("channel", [KAry(3000, 2.0), KAry(40, 1.0), KAry(40, 5.0)], ids=repr)
-def test_intervals_of_rare_levels_cover_95_percent(channel):
-    """By the law of a count: those of a level's own people and of all others are two binomials."""
+@pytest.mark.parametrize(
+    "channel", [KAry(3000, 2.0), KAry(40, 1.0), KAry(40, 5.0), TwoCoin(0.3, 0.8), KAry(3, 800.0)], ids=repr
+)
+def test_intervals_of_given_people_are_exact_and_cover_95_percent(channel):
+    """By the whole law of a count for 0 to n people: those of a level's own people and of all others are binomials."""
     n, lie, own = 500, channel.lie[0], channel.lie[0] + channel.gap[0]
     rest = [0] * (channel.n_values - 2)
     found = np.array([estimate([count, n - count, *rest], channel).interval[0] for count in range(n + 1)])
-    for people in (0, 1, 2, 5, 20, 250, 499, 500):
+    laws = np.zeros((n + 1, n + 1))
+    for people in range(n + 1):
         own_people, others = np.arange(people + 1), np.arange(n + 1 - people)
-        law = np.convolve(binom.pmf(own_people, people, own), binom.pmf(others, n - people, lie))
-        inside = (found[:, 0] <= people / n + 1e-12) & (people / n - 1e-12 <= found[:, 1])
-        assert law[inside].sum() >= 0.95
+        laws[people] = np.convolve(binom.pmf(own_people, people, own), binom.pmf(others, n - people, lie))
+    at_least, at_most = laws[:, ::-1].cumsum(axis=1)[:, ::-1], laws.cumsum(axis=1)
+    fewest, most = (at_least <= 0.025).sum(axis=0), (at_most > 0.025).sum(axis=0) - 1
+    assert (found * n).round(9).tolist() == np.transpose([np.minimum(fewest, n), np.maximum(most, 0)]).tolist()
+    shares = np.arange(n + 1)[:, None] / n
+    assert (laws * ((found[:, 0] <= shares) & (shares <= found[:, 1]))).sum(axis=1).min() >= 0.95
 
 
-def test_the_interval_is_that_of_the_reports_by_clopper_and_pearson():
+def test_where_the_normal_approximation_is_good_the_interval_is_as_wide_as_it_says():
+    found = estimate([2500, 4000, 1500, 2000], KAry(4, 4.0))
+    assert np.diff(found.interval)[:, 0] == pytest.approx(2 * 1.96 * found.standard_errors, rel=0.1)
+
+
+def test_the_interval_of_a_population_is_that_of_the_reports_by_clopper_and_pearson():
     channel, n = KAry(4, 0.7), 8000
-    found = estimate([2300, 2000, 1900, 1800], channel, confidence=0.9)
+    found = estimate([2300, 2000, 1900, 1800], channel, confidence=0.9, sampled=True)
     for count, interval in zip([2300, 2000, 1900, 1800], found.interval, strict=True):
         ends = np.array(binomtest(count, n).proportion_ci(0.9, method="exact"))
         assert interval == pytest.approx((ends - channel.lie[0]) / channel.gap[0], rel=1e-9)
+    # So it is for given people where there are too many to sum over.
+    many, population = (estimate([4 * 10**9, 5 * 10**9], TwoCoin(), sampled=sampled) for sampled in (False, True))
+    assert (many.interval == population.interval).all()
 
 
 def test_a_population_adds_the_variance_of_its_sample():
