@@ -44,7 +44,6 @@ DRAWN = {
     ONCE: "a schedule drawn at random on day 1, with chances that depend on the first record",
     TREE: "drawn at random each day within a few published courses, with chances that depend on the record of the day",
 }
-DRAWN_DAILY = "drawn at random each day, with chances that depend on the record of the day"
 # The same, short, of a line of the trace that is no option.
 DRAWN_OTHERWISE = {
     TREE: "Plan tree: drawn daily within published courses. ",
@@ -101,6 +100,13 @@ class View(NamedTuple):
     def verdict(self) -> str:
         """That on B against A."""
         return str(self.changes[B, A, UTILITY]["verdict"])
+
+    @property
+    def days_of_b(self) -> pd.DataFrame:
+        """The days on which B spends something, if it draws anew each day."""
+        rows = self.details.spent
+        of_b = (rows["total_epsilon"] == self.total) & (rows["policy"] == self.options[B]["policy"])
+        return rows[of_b & (rows["epsilon_spent"] > 0)]
 
     @property
     def at(self) -> str:
@@ -188,10 +194,18 @@ def _introduced(view: View) -> Iterator[Option]:
             same = WAYS[Uniform.name] if row["policy"] == Uniform.name else "everyone the same"
             gives = f"at {view.at} it gives {same} on each day, and hides everything{but}, too"
         else:
-            way = DRAWN.get(row["policy"], DRAWN_DAILY)
+            way = DRAWN.get(row["policy"]) or _drawn_daily(view)
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
             gives = f"{way_title(row['policy']).replace('drawn daily: ', '')}: {way}; hides {hides}"
         yield Option(letter, row["title"], gives)
+
+
+def _drawn_daily(view: View) -> str:
+    """On which days B, which is not drawn for the whole course, looks at the record."""
+    days = view.days_of_b["day"]
+    if len(days) == 1:
+        return f"drawn at random on day {days.iloc[0]} alone, with chances that depend on the record of that day"
+    return "drawn at random each day, with chances that depend on the record of the day"
 
 
 def _schedule(view: View) -> str:
@@ -283,9 +297,7 @@ def _harmed(view: View) -> str:
 
 def _by_day(view: View) -> str:
     """What B, which draws each day, spends on which day."""
-    policy, composition = (view.options[B][name] for name in ("policy", "composition"))
-    rows = view.details.spent
-    rows = rows[(rows["total_epsilon"] == view.total) & (rows["policy"] == policy) & (rows["epsilon_spent"] > 0)]
+    rows, composition = view.days_of_b, view.options[B]["composition"]
     largest = rows.nlargest(MOST_NAMED, "epsilon_spent").sort_values("day")
     texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in rows_of(largest)]
     if len(rows) == 1:
