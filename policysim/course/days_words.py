@@ -101,12 +101,12 @@ class View(NamedTuple):
         """That on B against A."""
         return str(self.changes[B, A, UTILITY]["verdict"])
 
-    @property
-    def days_of_b(self) -> pd.DataFrame:
-        """The days on which B spends something, if it draws anew each day."""
+    def days_of(self, policy: str) -> pd.DataFrame:
+        """The days on which a policy that draws anew each day spends something."""
         rows = self.details.spent
-        of_b = (rows["total_epsilon"] == self.total) & (rows["policy"] == self.options[B]["policy"])
-        return rows[of_b & (rows["epsilon_spent"] > 0)]
+        spends = (rows["total_epsilon"] == self.total) & (rows["epsilon_spent"] > 0)
+        found: pd.DataFrame = rows[spends & (rows["policy"] == policy)]
+        return found
 
     @property
     def at(self) -> str:
@@ -194,17 +194,16 @@ def _introduced(view: View) -> Iterator[Option]:
             same = WAYS[Uniform.name] if row["policy"] == Uniform.name else "everyone the same"
             gives = f"at {view.at} it gives {same} on each day, and hides everything{but}, too"
         else:
-            way = DRAWN.get(row["policy"]) or _drawn_daily(view)
+            way = DRAWN.get(row["policy"]) or _drawn_daily(view.days_of(row["policy"]))
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
             gives = f"{way_title(row['policy']).replace('drawn daily: ', '')}: {way}; hides {hides}"
         yield Option(letter, row["title"], gives)
 
 
-def _drawn_daily(view: View) -> str:
-    """On which days B, which is not drawn for the whole course, looks at the record."""
-    days = view.days_of_b["day"]
+def _drawn_daily(days: pd.DataFrame) -> str:
+    """When a way that draws anew each day looks at the record, of the days on which it spends something."""
     if len(days) == 1:
-        return f"drawn at random on day {days.iloc[0]} alone, with chances that depend on the record of that day"
+        return f"drawn at random on day {days['day'].iloc[0]} alone, with chances that depend on the record of that day"
     return "drawn at random each day, with chances that depend on the record of the day"
 
 
@@ -297,7 +296,8 @@ def _harmed(view: View) -> str:
 
 def _by_day(view: View) -> str:
     """What B, which draws each day, spends on which day."""
-    rows, composition = view.days_of_b, view.options[B]["composition"]
+    policy, composition = (view.options[B][name] for name in ("policy", "composition"))
+    rows = view.days_of(policy)
     largest = rows.nlargest(MOST_NAMED, "epsilon_spent").sort_values("day")
     texts = [f"{rounded(row['epsilon_spent'])} on day {row['day']}" for row in rows_of(largest)]
     if len(rows) == 1:
