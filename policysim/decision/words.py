@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from policies.exponential import Exponential, ExponentialFitted
@@ -41,9 +42,8 @@ TRACED = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
-# A screen of 45 lines has room for three lines an option, the rows of numbers and those of the curve over ε up to so
-# many; else the curve stands behind, and the textbook's mechanism goes unexplained.
-MOST_WITH_TRACE = 20
+# Where a screen has more lines with it, the curve over ε stands behind, and the textbook's mechanism goes unexplained.
+MOST_LINES = 45
 # Spreads of the model's numbers beside the default, and what they are called.
 WIDER = {2: "twice the spread", 3: "three times"}
 
@@ -60,19 +60,22 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     seen : {"treatment", "publication"}, optional
         What an observer sees.
     """
-    options, numbers, trace = _introduced(findings), _numbers(findings), tuple(_trace(findings))
-    crowded = 3 * len(options) + len(numbers.rows) + sum(len(grid.rows) for grid in trace) > MOST_WITH_TRACE
-    return Screen(
+    trace, behind = tuple(_trace(findings)), tuple(tables_behind(findings, labels))
+    screen = Screen(
         title=labels.title,
         advice=advice(findings, labels, seen),
         about=_about(labels),
-        options=options,
+        options=_introduced(findings),
         lines=tuple(_lines(findings, labels)),
-        tables=(numbers, *(() if crowded else trace)),
-        notes=tuple(_notes(findings, crowded=crowded)),
-        behind=(*(trace if crowded else ()), *tables_behind(findings, labels)),
+        tables=(_numbers(findings), *trace),
+        notes=tuple(_notes(findings, crowded=False)),
+        behind=behind,
         warnings=findings.warnings,
     )
+    if len(screen.text().splitlines()) <= MOST_LINES:
+        return screen
+    notes = tuple(_notes(findings, crowded=True))
+    return replace(screen, tables=screen.tables[:1], notes=notes, behind=(*trace, *behind))
 
 
 def _about(labels: Labels) -> tuple[str, ...]:
@@ -199,7 +202,7 @@ def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
         yield Line("How sure", _how_sure(details))
     yield Line("Who is harmed", _harmed(findings, labels))
     yield Line("What leaks", _leaks(findings))
-    if not math.isnan(details.past_epsilon):
+    if math.isfinite(details.past_epsilon):
         yield Line("Past patients", _past(findings))
 
 
@@ -340,10 +343,8 @@ def _leaks(findings: Findings) -> str:
 
 
 def _past(findings: Findings) -> str:
-    """Whether those behind the table are protected, and what it costs beside what protecting future ones costs."""
+    """How those behind the table are protected, and what it costs beside what protecting future ones costs."""
     details: DecisionDetails = findings.details
-    if math.isinf(details.past_epsilon):
-        return "Those whose data the table was made of are not protected by any of this."
     future = float(lettered_now(findings)["B"]["loss"])
     past, future_costs = (about(loss * details.patients) for loss in (details.past_loss, future))
     return (
@@ -405,6 +406,8 @@ def _notes(findings: Findings, *, crowded: bool) -> Iterator[str]:
         )
     if not details.same:
         texts.append("A second treatment of a patient leaks again, up to ε.")
+    if math.isinf(details.past_epsilon):
+        texts.append("The patients in the table are not protected.")
     if texts:
         yield " ".join(texts)
     if details.unlettered:

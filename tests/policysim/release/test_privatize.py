@@ -161,8 +161,8 @@ def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, tmp_pat
         ("--column sex --levels sex=1,0 --levels sex=1,0", "--levels of sex are given twice"),
         ("--column sex --levels sex=0,1,0 --epsilon 1 --out o.csv", "sex: its levels must differ, got '0' and '0'."),
         (
-            "--column sex --epsilon 1e-300 --out o.csv",
-            "epsilon=1E-300 is infinite, or too small for exact draws with words of 62 bits.",
+            "--column sex --epsilon 1e-30 --out o.csv",
+            "epsilon=1E-30 is infinite, or too small for exact draws with words of 62 bits.",
         ),
         ("--estimate --simulate 0", "--simulate does not go with --estimate"),
         ("--column sex --epsilon 1 --out o.csv --simulate 1 --ledger l.sqlite", "--ledger does not go with --simulate"),
