@@ -46,6 +46,8 @@ class ChooseDetails:
         The demands.
     rows : DataFrame
         `Choices.needs`: each mechanism at its least epsilon.
+    for_all : DataFrame
+        Each treatment for everybody, as `rows`.
     demands : DataFrame
         option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
         smaller epsilon if that is not proved impossible for all.
@@ -82,6 +84,7 @@ class ChooseDetails:
 
     wish: Wish
     rows: pd.DataFrame
+    for_all: pd.DataFrame
     demands: pd.DataFrame
     verdicts: pd.DataFrame
     versions: int
@@ -170,6 +173,7 @@ def find(
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
+        for_all=choices.for_all,
         demands=pd.DataFrame(demands),
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),

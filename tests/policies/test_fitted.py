@@ -217,4 +217,8 @@ def test_it_says_who_is_protected_from_whom_and_who_is_not(adjacency, hidden):
         for wanted in ("uniform", hidden, "anyone who sees the treatment", "the model was fitted to", "spent"):
             assert wanted in words
     assert "epsilon spent 0)" in repr(fitted)
+    # Rows of 0, 1; 2, 3; ... 10, 11: the second action is better by one for each, and so for all.
+    cells = re.sub("<[^>]*>", " ", fitted._repr_html_()).split()
+    text = " ".join(cells)
+    assert "value 5.5 " in text and "for each 6 " in text and "for all 6" in text
     assert isinstance(fitted, ps.FittedPolicy)

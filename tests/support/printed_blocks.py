@@ -102,7 +102,7 @@ def few_draws():
 @contextlib.contextmanager
 def checkout(folder: Path):
     """A folder with what a command may read or write in a fresh checkout, as the current one."""
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "*.key"))
     before = Path.cwd()
     os.chdir(folder)
     try:

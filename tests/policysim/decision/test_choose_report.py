@@ -181,6 +181,15 @@ def test_without_versions_a_choice_is_as_stated():
     assert not any("beats" in head for head in screen.tables[0].head)
 
 
+@pytest.mark.parametrize(("fewer", "of_a"), [(1e-12, "a0"), (1e-3, "a1")])
+def test_a_has_the_fewest_of_the_lead_where_that_can_be_seen_and_else_the_best_utility(fewer, of_a):
+    deaths = np.array([[0.01 + fewer, 0.01]] * 2)
+    utilities = [[1.0, 0.2], [0.4, 0.5]]
+    problem = ps.DecisionProblem(utilities, [0.5, 0.5], ps.AnyRecord(), outcomes={"death": deaths}, lead="death")
+    options = find(problem, choose(problem, Wish(keep=0.5), ["optimal"]), Labels.of(problem)).options
+    assert options.set_index("option").loc["A", "title"] == of_a
+
+
 def test_no_share_of_a_tiny_gain_is_printed_and_what_is_not_used_is_a_warning():
     shape = ps.Sensitive((2, 3), (1,))
     tiny = ps.DecisionProblem([[1.0, 0.0], [1.0, 0.0], [0.0, 0.01]] * 2, np.full(6, 1 / 6), shape)
