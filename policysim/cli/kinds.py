@@ -60,8 +60,7 @@ def of_its_kind(study: Study, chosen: argparse.Namespace) -> Study:
             name = f"--{option.replace('_', '-')}"
             instead = ": give --total-epsilon" if kind == DAYS and option == "epsilon" else ""
             instead = ": add --horizon" if kind == SCENARIO and kinds == (DAYS,) else instead
-            other = kind.removesuffix(" (--horizon)")
-            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {other} ({study.name}){instead}")
+            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}")
     if isinstance(study, LoggedStudy):
         return replace(study, log=replace(study.log, show_values=chosen.show_values))
     return study

@@ -39,6 +39,7 @@ from policysim.logs.column_summary import (
     says,
     together,
 )
+from policysim.logs.log_frame import FEWEST_ROWS
 from policysim.logs.outcomes import (
     NumberedNames,
     cannot_be_outcome,
@@ -304,7 +305,7 @@ def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
 
 
 def _check_outcome(outcome: ColumnSummary, time: ColumnSummary | None, treatment: ColumnSummary, source: str) -> None:
-    """DataError for an outcome that cannot be one, times that are no numbers >= 0, events that are not 0 and 1."""
+    """DataError for an outcome that cannot be one or is rarely there, and for times and events that are none."""
     name, wrong = toml_text(outcome.name), _unusable(outcome, treatment)
     if time is None and wrong:
         raise DataError(f"{source}: {name} cannot be the outcome: {wrong}")
@@ -313,6 +314,10 @@ def _check_outcome(outcome: ColumnSummary, time: ColumnSummary | None, treatment
     if time and outcome.values != (0.0, 1.0):
         must = "must be 1 for the event and 0 where follow-up ended before: make them 0 and 1"
         raise DataError(f"{source}: {name} {must}, got {outcome.shown()}")
+    n_used = int(np.logical_and.reduce([column.codes >= 0 for column in (treatment, outcome, time) if column]).sum())
+    if n_used < FEWEST_ROWS:
+        both = f"{toml_text(treatment.name)} and {name}"
+        raise DataError(f"{source}: a log needs {FEWEST_ROWS} rows with {both}, got {n_used}")
 
 
 def _horizon(time: ColumnSummary, event: ColumnSummary, treatment: ColumnSummary, asked: InitAsked) -> float:

@@ -196,6 +196,7 @@ def test_odd_names_and_values_are_quoted(tmp_path, read_study, capsys):
         ("sex,age\n0,30\n1,40\n", "no column can be the treatment: it needs 2 to 20 distinct values, each of 10 pat"),
         ("arm,name,ward\n0,x,a\n1,y,b\n", "no column can be the outcome: one needs numbers"),
         ("arm,success,site\n0,1,a\n1,0,a\n", "no column is left that can be a feature"),
+        ("arm,success,age\n,0,30\n0,1,40\n1,,50\n", "a log needs 2 rows with arm and success, got 1"),
     ],
 )
 def test_what_is_needed_is_told_in_one_line(tmp_path, run_init, content, said):
