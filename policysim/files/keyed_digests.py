@@ -42,7 +42,8 @@ class Digests:
         return self._of_stream(io.BytesIO(content))
 
     def of_file(self, path: Path) -> str:
-        """The digest of a file of any size."""
+        """The digest of a file of any size; OSError if it cannot be read (`require_file`)."""
+        require_file(path)
         with path.open("rb") as stream:
             return self._of_stream(stream)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from envs.toml_reader import require_file
 from policysim.files.bad_rows import DataError
+from policysim.files.keyed_digests import Digests
 
 ENDINGS = (".csv", ".parquet")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -69,6 +69,4 @@ def stamp(part: Path) -> tuple[str, int, int]:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file of any size; OSError if it cannot be read."""
-    require_file(path)
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return Digests().of_file(path)
