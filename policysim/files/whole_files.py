@@ -20,6 +20,11 @@ from pathlib import Path
 from envs.toml_reader import require_file
 from policysim.errors import OutputError
 
+try:
+    import fcntl
+except ImportError:  # a system without locks on folders
+    fcntl = None  # type: ignore[assignment]
+
 
 def check_writable(folder: Path) -> None:
     """Make the folder and try to write into it, before anything is computed; OutputError if that fails.
@@ -61,7 +66,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], made_from: Sequence
             raise OutputError(f"{path.as_posix()}: is a link, which is not followed: remove it, or name another folder")
     changed = {name: content for name, content in contents.items() if not has_content(folder / name, content)}
     if not changed:
-        _remove_folders(_temporary_folders(folder / last))
+        _remove_abandoned(_temporary_folders(folder / last))
         return
     changed[last] = contents[last]
     try:
@@ -79,20 +84,20 @@ def write_files(folder: Path, contents: Mapping[str, bytes], made_from: Sequence
 def temporary_folder(target: Path) -> Iterator[Path]:
     """A folder beside a file for what is not yet whole; only its owner may enter, and it is removed in the end.
 
-    Such folders that killed runs left beside the same file are removed. Folders above it that are missing are made, and
-    removed again if they stay empty.
+    Such folders that killed runs left beside the same file are removed, those of runs that go on are not. Folders above
+    it that are missing are made, and removed again if they stay empty.
 
     Raises
     ------
     OSError
         If it cannot be made.
     """
-    missing, abandoned = _missing_folders(target.parent), _temporary_folders(target)
+    missing, others = _missing_folders(target.parent), _temporary_folders(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=_prefix(target), dir=target.parent) as folder:
-            _remove_folders(abandoned)
-            yield Path(folder)
+        with _locked_folder(target) as folder:
+            _remove_abandoned(others)
+            yield folder
     finally:
         remove_empty(missing)
 
@@ -183,6 +188,41 @@ def _temporary_folders(target: Path) -> list[Path]:
     return list(target.parent.glob(f"{glob.escape(_prefix(target))}*"))
 
 
-def _remove_folders(folders: Iterable[Path]) -> None:
+@contextmanager
+def _locked_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder that is locked while its run lives: the system drops the lock of a run that is killed."""
+    while True:
+        with tempfile.TemporaryDirectory(prefix=_prefix(target), dir=target.parent) as name, _lock(Path(name)):
+            # Between its making and its lock, another run may have taken it for abandoned.
+            if Path(name).exists():
+                yield Path(name)
+                return
+
+
+@contextmanager
+def _lock(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Lock a folder; whether that was done: not if it is gone, or another run holds it and `wait` is false."""
+    if fcntl is None:
+        yield False
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield False
+        return
+    locked = False
+    try:
+        with suppress(OSError):  # held by another run, or the file system knows no locks
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
+        yield locked
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(folders: Iterable[Path]) -> None:
+    """Remove the temporary folders that no run holds; where that cannot be known, they stay."""
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        with _lock(folder, wait=False) as abandoned:
+            if abandoned:
+                shutil.rmtree(folder, ignore_errors=True)

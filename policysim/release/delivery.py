@@ -99,10 +99,7 @@ def count_and_deliver(
         If something cannot be written; what is counted by then is kept.
     """
     pending = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
-    with ledger.transaction():
-        held = ledger.held(request)
-        if held is None:  # what is there was delivered, or not counted
-            shutil.rmtree(pending, ignore_errors=True)
+    held = _held(ledger, request, pending)
     try:
         if held:
             complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
@@ -115,7 +112,7 @@ def count_and_deliver(
                 raise NotReplacedError(f"entry {number} of {ledger.path.as_posix()} was delivered by another run")
             deliver(pending, answer)
         ledger.delivered(number)
-        shutil.rmtree(pending, ignore_errors=True)
+        _held(ledger, request, pending)
     except BaseException:
         if held and ledger.held(request):
             complain(f"entry {held[0]} is counted and kept: the same command delivers it")
@@ -124,6 +121,15 @@ def count_and_deliver(
         remove_empty([pending.parent])
     complain(f"{ledger.path.as_posix()}: {spent_words(answer['ledger'])}")
     return answer
+
+
+def _held(ledger: Ledger, request: str, pending: Path) -> tuple[int, str] | None:
+    """What is counted of a request and not delivered; if nothing, what was drawn for it is removed."""
+    with ledger.transaction():
+        held = ledger.held(request)
+        if held is None:
+            shutil.rmtree(pending, ignore_errors=True)
+    return held
 
 
 def _count(

@@ -128,6 +128,26 @@ def test_new_files_follow_the_umask_and_only_the_owner_sees_them_before(tmp_path
     assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
 
 
+def test_a_folder_of_a_run_that_goes_on_is_left_and_that_of_a_killed_one_removed(tmp_path):
+    """As it was: whoever began the same file removed what another run was about to move to its place."""
+    target = tmp_path / "a.txt"
+    with temporary_folder(target) as first, temporary_folder(target) as second:
+        (second / "b").write_text("whole")
+        with temporary_folder(target):
+            pass
+        write_files(tmp_path, {"a.txt": b"A"})
+        assert first.is_dir() and (second / "b").read_text() == "whole"
+        # Moved away, it is the run's own still, and nobody's rest.
+        second.replace(tmp_path / "kept")
+        with temporary_folder(target):
+            assert first.is_dir()
+    killed = tmp_path / f"{first.name}-killed"
+    killed.mkdir()
+    with temporary_folder(target):
+        assert not killed.exists()
+    assert (files(tmp_path), (tmp_path / "kept").is_dir()) == ({"a.txt": b"A", "kept/b": b"whole"}, True)
+
+
 def test_a_disk_that_is_full_changes_nothing_and_leaves_no_folder(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
