@@ -62,13 +62,24 @@ class BadRows:
         self.first = sorted([*self.first, *found])[:SHOWN]
 
     def add_values(
-        self, table: PlacedRows, bad: NDArray[np.bool_], column: str, values: Any, must: str, *, show: bool = True
+        self,
+        table: PlacedRows,
+        bad: NDArray[np.bool_],
+        column: str,
+        values: Any,
+        must: str,
+        *,
+        show: bool = True,
+        hint: str = "",
     ) -> None:
-        """Note the rows in which a value is not what it must be; `values[row]` is a row's, and may be too private."""
+        """Note the rows in which a value is not what it must be; `values[row]` is a row's, and may be too private.
+
+        `hint` says what to type, if the value is right.
+        """
 
         def say(row: int) -> str:
             said = got(values[row])
-            return f"{must}, {said}" if (show and self.show) or said == GONE else must
+            return (f"{must}, {said}" if (show and self.show) or said == GONE else must) + hint
 
         self.add(table, bad, column, say)
 

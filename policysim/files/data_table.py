@@ -6,7 +6,7 @@ a time; both parse CSV the same way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -198,6 +198,13 @@ def numbers(column: pd.Series) -> FloatArray:
         positions, keys = coded(column)
         values = np.array([np.nan if isinstance(key, str) else key for key in keys])[positions]
     return values
+
+
+def meanings(column: pd.Series, codes: Mapping[str, float]) -> FloatArray:
+    """The number that each value stands for, (n_rows,); NaN for a value that is none of the codes (`level_key`)."""
+    by_key = {level_key(value): number for value, number in codes.items()}
+    positions, keys = coded(column)
+    return np.array([by_key.get(key, np.nan) for key in keys], dtype=np.float64)[positions]
 
 
 def missing(column: pd.Series, among: BoolArray) -> BoolArray:

@@ -9,6 +9,8 @@ from envs.records import Feature
 from envs.toml_reader import TomlTable, is_finite
 from policies.levels import NO_VALUE, level_key, level_of
 
+LEVEL_WANTED = "a number or text in quotes"
+
 
 def binned(name: str, cuts: Sequence[float], *, missing: bool = False) -> Feature:
     """A feature whose levels are bins of a number, named by their ends.
@@ -48,7 +50,7 @@ def read_feature(name: str, table: TomlTable) -> Feature:
     """
     if ("levels" in table) == ("cuts" in table):
         table.fail("must be { levels = [...] } or { cuts = [...] }")
-    levels = table.list_of("levels", _is_level, "a number or text in quotes", [])
+    levels = table.list_of("levels", is_level, LEVEL_WANTED, [])
     cuts = table.list_of("cuts", is_finite, "a finite number", [])
     missing = table.flag("missing", default=False)
     if missing and "levels" in table:
@@ -80,5 +82,6 @@ def _check_levels(table: TomlTable, levels: Sequence[str | float]) -> None:
         table.fail("needs at least two levels", "levels")
 
 
-def _is_level(value: object) -> bool:
+def is_level(value: object) -> bool:
+    """Whether a value of TOML can be what a cell holds."""
     return isinstance(value, str) or is_finite(value)

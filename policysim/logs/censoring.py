@@ -13,10 +13,20 @@ import pandas as pd
 from envs.toml_reader import InputFileError, one_line
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
-from policysim.files.data_table import DataTable, missing, numbers
+from policysim.files.data_table import DataTable, meanings, missing, numbers
 from policysim.logs.log_frame import Observed, patients_by_code
-from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
+from policysim.logs.log_source import (
+    CENSORED,
+    COMPETING,
+    EVENT,
+    MISSING_OUTCOME,
+    REFUSE,
+    WORST,
+    FollowUp,
+    LogSource,
+)
 from policysim.logs.outcomes import place_in_study
+from policysim.logs.toml_text import toml_string
 from policysim.numbers import percent
 
 
@@ -111,13 +121,13 @@ def pseudo_outcomes(
 
 # Of an arm: all patients; those whose follow-up ends before the horizon without the event; those who are seen at the
 # horizon, free of the event until then.
-CENSORED = ["arm", "patients", "censored", "followed"]
+CENSORING = ["arm", "patients", "censored", "followed"]
 
 
 def read_times(
     table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows
-) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
+) -> tuple[FloatArray, IntArray, BoolArray]:
+    """Read both columns; bad rows have a time that is no number >= 0, or an event that is none of the codes.
 
     `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
     "worst" (they count as an event at once).
@@ -126,30 +136,47 @@ def read_times(
     -------
     times : array, (n_rows,)
         NaN where the row has none.
-    happened : array of bool, (n_rows,)
-        Whether the time is that of the event.
+    states : array of int, (n_rows,)
+        What happened at the time: `EVENT`, `CENSORED` or `COMPETING`.
     missing : array of bool, (n_rows,)
         Whether time or event is.
     """
-    columns = {name: numbers(table[name]) for name in (follow_up.time, follow_up.event)}
+    times, events = numbers(table[follow_up.time]), meanings(table[follow_up.event], follow_up.codes)
+    columns = {follow_up.time: times, follow_up.event: events}
     gone = {name: missing(table[name], np.isnan(values)) for name, values in columns.items()}
-    times, events = columns.values()
     wrong = {
-        follow_up.time: (~(np.isfinite(times) & (times >= 0)), "must be a time >= 0"),
-        follow_up.event: (~np.isin(events, (0, 1)), "must be 1 (the event happened) or 0 (censored)"),
+        follow_up.time: (~(np.isfinite(times) & (times >= 0)), "must be a time >= 0", ""),
+        follow_up.event: (
+            np.isnan(events),
+            event_wanted(follow_up),
+            f"; if 2 is the event and 1 is censored, write event = {{ column = {toml_string(follow_up.event)}, event = "
+            "2, censored = 1 }",
+        ),
     }
-    for name, (rows, must) in wrong.items():
-        bad.add_values(table, rows & ~gone[name], name, table[name].array, must)
+    for name, (rows, must, hint) in wrong.items():
+        bad.add_values(table, rows & ~gone[name], name, table[name].array, must, hint=hint)
         if policy == REFUSE:
             bad.add(table, gone[name], name, lambda _: MISSING_OUTCOME)
     absent = np.logical_or(*gone.values())
-    if policy == WORST:
-        return np.where(absent, 0.0, times), absent | (events == 1), absent
-    return np.where(absent, np.nan, times), ~absent & (events == 1), absent
+    states = np.where(absent | np.isnan(events), EVENT if policy == WORST else CENSORED, events).astype(np.intp)
+    return np.where(absent, 0.0 if policy == WORST else np.nan, times), states, absent
+
+
+def event_wanted(follow_up: FollowUp) -> str:
+    """What a value of the event's column must be, in words.
+
+    Examples
+    --------
+    >>> event_wanted(FollowUp("days", "status", 365.0, {"2": EVENT, "1": CENSORED}))
+    'must be 2 (the event happened) or 1 (censored)'
+    """
+    words = {EVENT: "the event happened", CENSORED: "censored", COMPETING: "a competing event"}
+    values = [f"{value} ({words[state]})" for value, state in follow_up.codes.items()]
+    return f"must be {', '.join(values[:-1])} or {values[-1]}"
 
 
 def by_arm(
-    times: tuple[FloatArray, BoolArray],
+    times: tuple[FloatArray, IntArray],
     source: LogSource,
     actions: IntArray,
     names: Sequence[str],
@@ -157,8 +184,8 @@ def by_arm(
 ) -> tuple[FloatArray, Observed, pd.DataFrame]:
     """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
 
-    `times` are those of all rows, and whether the event happened then; `counts` says how many patients each row stands
-    for. The table of arms has the columns `CENSORED`.
+    `times` are those of all rows, and what happened then (`EVENT`, `CENSORED`, `COMPETING`); `counts` says how many
+    patients each row stands for. The table of arms has the columns `CENSORING`.
 
     Raises
     ------
@@ -168,11 +195,18 @@ def by_arm(
     follow_up = source.follow_up
     if follow_up is None:
         raise ValueError("a log without time, event and horizon has no pseudo-outcomes.")
+    if (times[1] == COMPETING).any():
+        raise InputFileError(
+            one_line(
+                f"{place_in_study(source, 'event')}data.event: {np.count_nonzero(times[1] == COMPETING):,} rows have a "
+                f"competing event ({follow_up.words(COMPETING)}), which is not estimated yet"
+            )
+        )
     rewards, states, weights = np.zeros((3, len(actions)))
     arms, short = [], []
     for arm, name in enumerate(names):
         rows = np.flatnonzero(actions == arm)
-        until, ended = times[0][rows], times[1][rows]
+        until, ended = times[0][rows], times[1][rows] == EVENT
         end = float(until.max(initial=0.0))
         if len(rows) and end < follow_up.horizon and not ended[until == end].all():
             short.append(
@@ -188,7 +222,7 @@ def by_arm(
     if short:
         place = place_in_study(source, "horizon")
         raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))
-    return rewards, Observed(states, weights), pd.DataFrame(arms, columns=CENSORED)
+    return rewards, Observed(states, weights), pd.DataFrame(arms, columns=CENSORING)
 
 
 def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:

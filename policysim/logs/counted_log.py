@@ -150,7 +150,7 @@ def count_parts(
         rewards=values[:, 0].copy(),
         missing=kinds[:, 4].astype(np.bool_),
         outcomes={name: column.copy() for name, column in zip(columns.outcome, values.T[1:], strict=True)},
-        followed=(numbers[:, -2].copy(), kinds[:, -1] == 1) if columns.later else None,
+        followed=(numbers[:, -2].copy(), kinds[:, -1].astype(np.intp)) if columns.later else None,
         counts=counts,
     )
 

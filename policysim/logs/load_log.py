@@ -17,7 +17,7 @@ from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import level_wanted
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
-from policysim.logs.censoring import CENSORED, by_arm, read_times
+from policysim.logs.censoring import CENSORING, by_arm, read_times
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
@@ -59,7 +59,7 @@ class Log:
     raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
     censored : DataFrame
-        Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORED`.
+        Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORING`.
     """
 
     data: LoggedData
@@ -69,7 +69,7 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
-    censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORED))
+    censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
@@ -149,7 +149,7 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
         propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
-    rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORED)
+    rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORING)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
     if source.follow_up and decisions.followed:
         followed = decisions.followed[0][kept], decisions.followed[1][kept]
@@ -198,8 +198,8 @@ class LoggedDecisions:
     outcomes : dict of str to array, (n_rows,)
         Each outcome; NaN where it is missing.
     followed : two arrays, (n_rows,), or None
-        Where the outcome is to be free of an event: the time, and whether the event happened then. `rewards` are then
-        0, or NaN.
+        Where the outcome is to be free of an event: the time, and what happened then, `EVENT`, `CENSORED` or
+        `COMPETING`. `rewards` are then 0, or NaN.
     counts : array of int, (n_rows,), or None
         How many patients each row stands for, where equal ones were counted; None: one each.
     """
@@ -210,7 +210,7 @@ class LoggedDecisions:
     rewards: FloatArray
     missing: BoolArray
     outcomes: dict[str, FloatArray]
-    followed: tuple[FloatArray, BoolArray] | None = None
+    followed: tuple[FloatArray, IntArray] | None = None
     counts: IntArray | None = None
 
     def n_patients(self, rows: BoolArray) -> int:
@@ -280,7 +280,7 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         propensities = None if chances is None else chances[codes]
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
     if follow_up:
-        times, happened, missing = read_times(outcomes, follow_up, columns.missing, bad)
+        times, states, missing = read_times(outcomes, follow_up, columns.missing, bad)
         rewards = np.where(np.isnan(times), np.nan, 0.0)
     of_actions, of_outcomes = tables.matched(bad)
     actions = codes[of_actions]
@@ -291,5 +291,5 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
-        followed=(times[of_outcomes], happened[of_outcomes]) if follow_up else None,
+        followed=(times[of_outcomes], states[of_outcomes]) if follow_up else None,
     )

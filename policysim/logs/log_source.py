@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TypeGuard
 
 from envs.records import Feature, RecordSpace
-from envs.toml_reader import FINITE, TomlTable, is_finite, require_file
-from policies.levels import level_key
+from envs.toml_reader import FINITE, TomlTable, is_finite, require_file, shown
+from policies.levels import MISSING, level_key, level_of
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import ENDINGS, files_of, is_many
-from policysim.logs.binning import read_feature
+from policysim.logs.binning import LEVEL_WANTED, is_level, read_feature
 
 # The names of the files: one table, or three.
 TABLE = "table"
@@ -31,6 +31,10 @@ REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # See `policysim.logs.outcome_models`, which takes a second to import.
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
 LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
+
+# What may have happened at the end of a patient's follow-up; and what a column of 0 and 1 says of it.
+CENSORED, EVENT, COMPETING = STATES = (0, 1, 2)
+ZERO_ONE = {"1": EVENT, "0": CENSORED}
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
@@ -136,7 +140,16 @@ class LogSource(LogColumns):
         unit. `time`, `event` and `horizon` go together: the utility is 1 for patients who are free of the event at the
         horizon, else 0, estimated by inverse probability of censoring weighting; `outcome` may add columns of weight 0
     event : none
-        the column that is 1 if `time` is the time of the event, and 0 if it is the end of follow-up (censored)
+        the column that is 1 if `time` is the time of the event, and 0 if it is the end of follow-up (censored); or a
+        table of what its values mean, `{ column = "status", event = 2, censored = 1 }`
+    event.column : required in such a table
+        the column
+    event.event : required in such a table
+        the value that says that the event happened at `time`, or a list of such values
+    event.censored : required in such a table
+        the value, or values, that say that follow-up ended at `time`
+    event.competing : none
+        the value, or values, that say that something else happened at `time`, after which the event is impossible
     horizon : none
         a time > 0 that patients of every arm were followed to
     outcome_checked : none
@@ -212,14 +225,17 @@ class FollowUp:
     time : str
         The column of times, in any unit: to the event, or to the end of follow-up.
     event : str
-        The column with 1 for the event and 0 for the end of follow-up (censored).
+        The column that says what happened at that time.
     horizon : float
         > 0, in the unit of `time`: the outcome is to be free of the event at this time.
+    codes : mapping of str to int
+        What each value of this column means: `EVENT`, `CENSORED` or `COMPETING`.
     """
 
     time: str
     event: str
     horizon: float
+    codes: Mapping[str, int] = field(default_factory=lambda: dict(ZERO_ONE))
 
     @property
     def title(self) -> str:
@@ -229,8 +245,27 @@ class FollowUp:
         --------
         >>> FollowUp("days", "relapse", 365.0).title
         'free of relapse at days = 365'
+        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "1": CENSORED}).title
+        'free of status = 2 at days = 365'
         """
-        return f"free of {self.event} at {self.time} = {self.horizon:g}"
+        return f"free of {self.words(EVENT)} at {self.time} = {self.horizon:g}"
+
+    @property
+    def competes(self) -> bool:
+        """Whether some values are of competing events."""
+        return COMPETING in self.codes.values()
+
+    def words(self, state: int) -> str:
+        """The values of the column that mean `EVENT`, `CENSORED` or `COMPETING`, in words.
+
+        Examples
+        --------
+        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "3": EVENT, "1": CENSORED}).words(EVENT)
+        'status = 2 or 3'
+        """
+        if state == EVENT and self.codes == ZERO_ONE:
+            return self.event
+        return f"{self.event} = {' or '.join(value for value, meaning in self.codes.items() if meaning == state)}"
 
 
 def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
@@ -432,14 +467,50 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
 
 def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, event, horizon = table.column("time", ""), table.column("event", ""), table.number("horizon", 1.0)
+    time, (event, codes), horizon = table.column("time", ""), _event(table), table.number("horizon", 1.0)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
             table.fail(f"{key} is missing: time, event and horizon go together")
     if not horizon > 0:
         table.fail(f"must be > 0, got {horizon:g}", "horizon")
-    return FollowUp(time, event, horizon) if there else None
+    return FollowUp(time, event, horizon, codes) if there else None
+
+
+def _event(table: TomlTable) -> tuple[str, dict[str, int]]:
+    """The column of the event, and what its values mean."""
+    if not isinstance(table.values.get("event"), dict):
+        return table.column("event", ""), dict(ZERO_ONE)
+    section = table.table("event")
+    codes: dict[str, int] = {}
+    states = {"event": EVENT, "censored": CENSORED, "competing": COMPETING}
+    for key, state in states.items():
+        if key not in section and state == COMPETING:
+            continue
+        for value in _codes(section, key):
+            codes.setdefault(value, state)
+            if codes[value] != state:
+                section.fail(f"{value} is there already", key)
+    column = section.column("column")
+    section.close()
+    return column, codes
+
+
+def _codes(table: TomlTable, key: str) -> list[str]:
+    """The value, or the list of values, of a key, as text."""
+    wanted = f"{LEVEL_WANTED}, or a list of such"
+    if key not in table:
+        table.fail(f"{key} is missing: it must be {wanted}")
+        return []
+    stated = table.values[key]
+    if not isinstance(stated, list) and not is_level(stated):
+        table.fail(f"must be {wanted}, got {shown(stated)}", key)
+        return []
+    values = table.list_of(key, is_level, LEVEL_WANTED) if isinstance(stated, list) else [stated]
+    for value in values:
+        if level_key(value) == MISSING:
+            table.fail(f"{value!r} is how a missing value is written, and means nothing else", key)
+    return [str(level_of(level_key(value))) for value in values]
 
 
 def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:

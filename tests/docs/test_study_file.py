@@ -60,6 +60,10 @@ outcome = { cured = 1 }
 range = [0, 1]
 features = { age = { cuts = [40, 60] } }
 """
+TIMES = THREE_FILES.replace(
+    "outcome = { cured = 1 }",
+    'time = "t"\nevent = { column = "e", event = 2, censored = 1, competing = 3 }\nhorizon = 9',
+).replace("range = [0, 1]", "")
 THREE_TABLES = {"study.toml": THREE_FILES, "f.csv": "", "a.csv": "", "o.csv": ""}
 
 
@@ -91,7 +95,7 @@ def asked():
         patch.setattr(TomlTable, "_read", noted_read)
         patch.setattr(TomlTable, "__contains__", noted_contains)
         patch.setattr(TomlTable, "__iter__", noted_iterate)
-        for files in [*SCENARIOS, *STUDIES, *TRIALS, *COHORTS, THREE_TABLES]:
+        for files in [*SCENARIOS, *STUDIES, *TRIALS, *COHORTS, THREE_TABLES, THREE_TABLES | {"study.toml": TIMES}]:
             with in_folder({name: file_bytes(name, content) for name, content in files.items()}):
                 load_study("study.toml") if "study.toml" in files else load_scenario("scenario.toml")
     return defaults

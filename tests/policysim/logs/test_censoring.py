@@ -120,7 +120,7 @@ def test_bad_times_and_events_are_told_by_row(load, followed, times):
     said = str(error.value).splitlines()
     for row, words in (
         (2, "days: must be a time >= 0, got '-3'"),
-        (2, "ill: must be 1 (the event happened) or 0 (censored), got '2'"),
+        (2, "ill: must be 1 (the event happened) or 0 (censored), got '2'; if 2 is the event and 1 is censored, write"),
         (3, "days: must be a time >= 0, got 'x'"),
         (4, "ill: must be 1 (the event happened) or 0 (censored), got 'yes'"),
         (5, 'days: is missing: missing = "exclude" or "worst" takes such rows'),
@@ -145,3 +145,29 @@ def test_a_horizon_beyond_all_follow_up_of_an_arm_is_refused_with_the_line(load,
         load(followed.replace("= 10", "= 40"), trial__csv=times)
     (line,) = str(error.value).splitlines()
     assert "study.toml:8: data.horizon: nobody of the arm 0 is followed to days = 40, the longest to 12: " in line
+
+
+CODED = 'event = { column = "ill", event = [2, "Dead"], censored = 1 }'
+
+
+def test_codes_of_events_are_read_as_0_and_1_are(load, followed, times):
+    plain = load(followed, trial__csv=times)
+    coded = times.assign(ill=times["ill"].map({0: "1.0", 1: "2"}))
+    coded.loc[0, "ill"] = "Dead "
+    log = load(followed.replace('event = "ill"', CODED), trial__csv=coded)
+    assert np.array_equal(log.data.rewards, plain.data.rewards)
+    assert list(log.outcomes) == ["free of ill = 2 or Dead at days = 10"]
+    with pytest.raises(ValueError) as error:
+        load(followed.replace('event = "ill"', CODED), trial__csv=coded.replace("Dead ", "0"))
+    (line,) = str(error.value).splitlines()
+    must = "ill: must be 2 (the event happened), Dead (the event happened) or 1 (censored), got '0'"
+    assert f"row 1: {must}" in line
+
+
+def test_rows_with_a_competing_event_are_refused_in_one_line(load, followed, times):
+    competing = followed.replace('event = "ill"', CODED.replace("censored", "competing = 3, censored"))
+    with pytest.raises(InputFileError) as error:
+        load(competing, trial__csv=times.assign(ill=[3, 1, 1, 2, 2, 3]))
+    (line,) = str(error.value).splitlines()
+    assert "study.toml:7: data.event: 2 rows have a competing event (ill = 3)" in line
+    assert load(competing, trial__csv=times.assign(ill=[2, 1, 1, 2, 2, 1])).data.n_rows == 6

@@ -266,7 +266,9 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
     rng = np.random.default_rng(0)
     frame = FRAME.assign(days=rng.integers(1, 60, len(FRAME)), died=rng.integers(2, size=len(FRAME)))
     frame.loc[::50, "days"] = np.nan
-    text = 'propensity = "chance"\ntime = "days"\nevent = "died"\nhorizon = 45'
+    frame["died"] = frame["died"].map(["alive", "dead"].__getitem__)
+    event = '{ column = "died", event = "dead", censored = "alive", competing = "other" }'
+    text = f'propensity = "chance"\ntime = "days"\nevent = {event}\nhorizon = 45'
     source, rows, log = with_rows(tmp_path, frame, text)
     assert len(log.data.rewards) < len(rows.data.rewards)
     pd.testing.assert_frame_equal(log.censored, rows.censored)

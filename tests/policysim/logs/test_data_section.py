@@ -119,6 +119,33 @@ def test_each_mistake_about_follow_up_is_told_with_its_line(read_section, sectio
     assert any(said in line for line in lines), lines
 
 
+def test_each_value_of_an_event_may_have_a_meaning(read_section, section):
+    event = 'event = { column = "status", event = [2, "dead "], censored = 1.0, competing = "moved" }'
+    followed = FOLLOWED.replace('event = "relapse"', event)
+    follow_up = read_section(section.replace("outcome = { success = 1.0 }", followed)).follow_up
+    codes = {"2": light.EVENT, "dead": light.EVENT, "1": light.CENSORED, "moved": light.COMPETING}
+    assert (follow_up.event, follow_up.codes, follow_up.competes) == ("status", codes, True)
+    assert follow_up.title == "free of status = 2 or dead at days = 365"
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("{ column = 'status', event = 2 }", "data.event: censored is missing: it must be a number or text in quotes"),
+        ("{ event = 2, censored = 1 }", "data.event: column is missing"),
+        ("{ column = 'status', event = 2, censored = [1, 2.0] }", "data.event.censored: 2 is there already"),
+        ("{ column = 'status', event = true, censored = 1 }", "data.event.event: must be a number or text in quotes, "),
+        ("{ column = 'status', event = [], censored = 1 }", "data.event.event: must not be empty"),
+        ("{ column = 'status', event = 1, censored = 'NA' }", "data.event.censored: 'NA' is how a missing value is"),
+        ("{ column = 'status', event = 1, censored = 0, other = 2 }", "data.event.other: unknown key 'other'; known: "),
+    ],
+)
+def test_a_mistake_about_the_values_of_an_event_is_told_with_its_line(read_section, section, event, said):
+    followed = FOLLOWED.replace('"relapse"', event)
+    lines = mistakes(read_section, section.replace("outcome = { success = 1.0 }", followed))
+    assert any(f"study.toml:7: {said}" in line for line in lines), lines
+
+
 def test_three_files_may_have_an_action_in_each_column(read_section, section, tmp_path):
     three = '{ features = "f.csv", actions = "a.parquet", outcomes = "o.csv" }'
     source = read_section(section.replace('"trial.csv"', three).replace('treatment = "arm"\n', ""))
