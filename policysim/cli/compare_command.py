@@ -148,10 +148,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     """A study with the options that are its own; UsageError for what does not exist or does not go with its kind."""
-    from dataclasses import replace
-
     from policies.optimal.optimum import catalogue_name
-    from policysim.study.declared import ModelledStudy, ScenarioStudy
+    from policysim.study.declared import ScenarioStudy
 
     study = of_its_kind(study, chosen)
     kind, policies = kind_of(study, chosen), chosen.policy
@@ -172,7 +170,7 @@ def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
 
             public_over_days(study)
     bounds = chosen_bounds(chosen, study)
-    return replace(study, at_most=bounds) if bounds and isinstance(study, ModelledStudy) else study
+    return study.within(bounds) if bounds else study
 
 
 def figure_files(chosen: argparse.Namespace) -> FigureFiles:

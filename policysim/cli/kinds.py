@@ -23,7 +23,7 @@ DAYS = "treatment over days in a scenario"
 # Options that not every kind takes, and the kinds that do.
 KINDS_WITH = {
     "epsilon": (SCENARIO, TABLE, LOG),
-    "at_most": (SCENARIO, TABLE),
+    "at_most": (SCENARIO, TABLE, LOG),
     "price_list": (SCENARIO, TABLE),
     "workers": (LOG,),
     "show_values": (LOG,),

@@ -156,7 +156,15 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         rewards, observed, censored = by_arm(followed, source, actions, decisions.names, counts)
         outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
-        data=LoggedData(actions, rewards, propensities, decisions.names, observed, counts),
+        data=LoggedData(
+            actions,
+            rewards,
+            propensities,
+            decisions.names,
+            observed,
+            counts,
+            np.array(source.costs) if source.costs else None,
+        ),
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),

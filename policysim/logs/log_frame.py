@@ -271,6 +271,9 @@ class LoggedData:
         need not be outcomes that are possible, and outcome models are fitted to what is known.
     counts : array of int, (n_rows,), or None
         How many patients each row stands for, >= 0, where equal ones were counted; None: one each.
+    costs : array, (k,), or None
+        What each action costs beside the reward, in the same unit: the value of an action is its reward less its cost,
+        which is known exactly. None where none costs anything.
     """
 
     actions: IntArray
@@ -279,6 +282,7 @@ class LoggedData:
     names: tuple[str, ...]
     observed: Observed | None = None
     counts: IntArray | None = None
+    costs: FloatArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -299,7 +303,14 @@ class LoggedData:
         """The same of some rows."""
         observed = self.observed.of(rows) if self.observed else None
         counts = None if self.counts is None else self.counts[rows]
-        return LoggedData(self.actions[rows], self.rewards[rows], self.propensities[rows], self.names, observed, counts)
+        return replace(
+            self,
+            actions=self.actions[rows],
+            rewards=self.rewards[rows],
+            propensities=self.propensities[rows],
+            observed=observed,
+            counts=counts,
+        )
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[LoggedData, IntArray, IntArray]:
         """The rows in folds at random: the data, which row each was, and its fold.
@@ -329,6 +340,10 @@ class LoggedData:
     def known(self) -> Observed:
         """What outcome models are fitted to: the rewards, or what is known of them."""
         return self.observed or Observed(self.rewards, np.ones(self.n_rows))
+
+    def less_costs(self, table: FloatArray) -> FloatArray:
+        """What each action is worth, rewards less costs: (m, k) -> (m, k); the table itself where nothing costs."""
+        return table if self.costs is None else table - self.costs
 
     @property
     def is_binary(self) -> bool:

@@ -79,6 +79,8 @@ class LogColumns:
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
     show_values : bool
         Whether messages about a feature's column show a patient's value, and not its row alone.
+    costs : tuple of float
+        What each of `treatments` costs, in units of utility, beside the outcome; () where none costs anything.
     """
 
     treatment: str
@@ -92,6 +94,7 @@ class LogColumns:
     header: bool = True
     follow_up: FollowUp | None = None
     show_values: bool = field(default=False, kw_only=True)
+    costs: tuple[float, ...] = field(default=(), kw_only=True)
 
     @property
     def later(self) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ EVERYTHING, UP_TO, NOTHING = "everything", "up to ε", "nothing"
 BETTER, WORSE, EQUAL, NOT_SHOWN = "better", "worse", "equal", "not shown"
 # What a difference in utility is called among the outcomes.
 UTILITY = "utility"
+# And what a utility with costs is before these, in a log.
+OUTCOME = "outcome"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -85,6 +85,13 @@ class Study:
         the priors over which `optimal-robust` is the best in the worst case: `"prevalence"` (for a scenario: ⅓, ½, 1, 2
         and 3 times the assumed share of patients with the condition), or a feature, each level of which is a group of
         patients
+    compare.at_most.OUTCOME : `{ LEAD = "one for all" }`
+        the most of an outcome per patient, on average, under `optimal-safe`: a number ≥ 0, or `"one for all"`, which is
+        as much as under the best single treatment for everyone. A scenario has its outcomes, `symptoms` or `costs`; a
+        log has `costs`. Reports mark other policies that break a bound
+    capacity.TREATMENT : none
+        the largest share of patients that may get a treatment under `optimal-safe`, in [0, 1]: `{ a3 = 0.2 }`. Other
+        treatments have no limit; if all have one, the shares must sum to 1 or more
 
     Attributes
     ----------
@@ -109,6 +116,10 @@ class Study:
         Those of the curve, rising.
     robust : str or None
         None for none.
+    at_most : mapping of str to float or "one for all"
+        The most of an outcome per patient, on average, of `outcomes`, under `optimal-safe`; empty for its default.
+    capacity : mapping of str to float
+        The largest share of patients that may get an action, under `optimal-safe`.
     """
 
     name: str
@@ -128,6 +139,8 @@ class Study:
     robust: str | None
     seed: int
     related: Mapping[str, str]
+    at_most: Mapping[str, float | str] = field(default_factory=dict, kw_only=True)
+    capacity: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     @property
     def space(self) -> RecordSpace:
@@ -172,8 +185,12 @@ class Study:
         }
 
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
-        """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
-        return make_policy(name, epsilon=epsilon)
+        """A policy of the catalogue as this study has it, `optimal-safe` within its bounds and capacities.
+
+        Whatever is made by name from a study is made here.
+        """
+        bounds = {"at_most": dict(self.at_most) or None, "capacity": dict(self.capacity) or None}
+        return make_policy(name, epsilon=epsilon, **(bounds if name == OptimalSafe.name else {}))
 
     @property
     def first_policies(self) -> list[Policy]:
@@ -212,6 +229,10 @@ class Study:
                 raise ValueError(f"seed must be a whole number >= 0, got {seed}")
             changed = replace(changed, seed=seed)
         return changed._with_adjacency(adjacency, sensitive)
+
+    def within(self: AnyStudy, at_most: Mapping[str, float | str]) -> AnyStudy:
+        """The same study with other bounds, and with the policy that keeps them."""
+        return replace(self, at_most=at_most, policies=tuple(dict.fromkeys([*self.policies, OptimalSafe.name])))
 
     def _with_adjacency(self: AnyStudy, adjacency: str | None, sensitive: Sequence[str] | None) -> AnyStudy:
         changed = self
@@ -277,18 +298,12 @@ class ModelledStudy(Study):
         with a scenario or a cohort: the leading outcome. Reports show it first, `optimal-safe` bounds it, and so does
         `--max-extra-lead`. It is an outcome of the scenario, `symptoms` or `costs`; of a cohort any outcome with a
         weight, such as days in hospital
-    compare.at_most.OUTCOME : `{ LEAD = "one for all" }`
-        with a scenario or a cohort: the most of an outcome per patient, on average, under `optimal-safe`: a number ≥ 0,
-        or `"one for all"`, which is as much as under the best single treatment for everyone. A scenario has its
-        outcomes, `symptoms` or `costs`. Reports mark other policies that break a bound
-    capacity.TREATMENT : none
-        with a scenario or a cohort: the largest share of patients that may get a treatment under `optimal-safe`, in [0,
-        1]: `{ a3 = 0.2 }`. Other treatments have no limit; if all have one, the shares must sum to 1 or more
     utility.weights.OUTCOME : the scenario's
         the cost of an outcome, in units of utility, ≥ 0: `{ death = 20 }`. For a cohort it lists the columns that are
         outcomes, per patient; 0 for one that is only counted
     utility.costs.TREATMENT : the scenario's
-        the cost of a treatment, in units of utility: `{ a1 = 0.1 }`; 0 in a cohort without it
+        the cost of a treatment, in units of utility: `{ a1 = 0.1 }`; 0 in a cohort or a log without it. In a log the
+        utility of a row is its outcome minus the cost of its treatment
 
     Attributes
     ----------
@@ -296,16 +311,10 @@ class ModelledStudy(Study):
         What outcomes and treatments cost.
     lead : str or None
         The outcome that leads, of `outcomes`: it is reported first, and `optimal-safe` keeps it. None for none.
-    at_most : mapping of str to float or "one for all"
-        The most of an outcome per patient, on average, of `outcomes`, under `optimal-safe`; empty for its default.
-    capacity : mapping of str to float
-        The largest share of patients that may get an action, under `optimal-safe`.
     """
 
     utility: Utility
     lead: str | None = None
-    at_most: Mapping[str, float | str] = field(default_factory=dict)
-    capacity: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -316,11 +325,6 @@ class ModelledStudy(Study):
     def lead_weight(self) -> float:
         """What one of the outcome that leads weighs; 0 where there is none, or it has no weight of its own."""
         return 0.0 if self.lead is None else self.weights.get(self.lead, 0.0)
-
-    def policy(self, name: str, epsilon: float = math.inf) -> Policy:
-        """With the study's bounds and capacities, if it is `optimal-safe`."""
-        bounds = {"at_most": dict(self.at_most) or None, "capacity": dict(self.capacity) or None}
-        return make_policy(name, epsilon=epsilon, **(bounds if name == OptimalSafe.name else {}))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -480,10 +484,21 @@ class LoggedStudy(Study):
     Attributes
     ----------
     log : LogSource
-        Where the log is, and what its columns are.
+        Where the log is, and what its columns are; and what its treatments cost.
     """
 
     log: LogSource
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What treatments cost, where they cost anything."""
+        return (COSTS,) if self.log.costs else ()
+
+    @property
+    def utility_range(self) -> tuple[float, float]:
+        """The lowest and the highest utility of a patient: of the outcomes, less what treatments cost."""
+        (low, high), costs = self.log.utility_range, self.log.costs or (0.0,)
+        return low - max(costs), high - min(costs)
 
     @property
     def space(self) -> RecordSpace:

@@ -155,8 +155,9 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
     -------
     DecisionProblem
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
-        declared range, so that no row of the log can move a score beyond it. Where propensities are estimated, each
-        arm's scores have the mean of its residuals added, weighted by inverse propensities.
+        declared range, so that no row of the log can move a score beyond it, less what the action costs. Where
+        propensities are estimated, each arm's scores have the mean of its residuals added, weighted by inverse
+        propensities. What actions cost is an outcome, too.
     """
     from policysim.logs.log_source import ESTIMATE  # noqa: PLC0415 - a scenario reads no tables
     from policysim.logs.outcome_models import fit_to_log, mean_residuals  # noqa: PLC0415
@@ -170,12 +171,14 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         scores[block] = model.predict(indicators(log.space, np.arange(block.start, block.stop)))
     if source.propensity == ESTIMATE:  # a model that is too simple still has the arms' levels right
         scores += mean_residuals(data.of(rows), model.predict(covariates))
+    costs = {} if data.costs is None else {COSTS: RepeatedRows(data.costs[None], np.zeros(len(scores), np.uint8))}
     return DecisionProblem(
-        np.clip(scores, *source.utility_range),
+        data.less_costs(np.clip(scores, *source.utility_range)),
         assumed,
         adjacency,
         data.names,
         records=log.space,
+        outcomes=Outcomes(costs),
         priors=OtherPriors(study, assumed),
     )
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,12 +184,27 @@ def _refuse_other_files(table: TomlTable, path: Path) -> None:
 
 def _read_log(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     table.refuse("scenario", "a study has a scenario or a table data, not both")
-    # Of a log, no expectations are known that could be kept within bounds.
-    for section, key in ((table.table("compare"), "at_most"), (table, "capacity"), (table, "lead")):
-        section.refuse(key, "only goes with a scenario: of a log only estimates are known, which keep no bound")
+    table.refuse("lead", "only goes with a scenario or a cohort: in a log the utility leads")
+    table.table("utility").refuse("weights", "does not go with a log: weigh its outcomes in [data], outcome = {...}")
     log = read_data(table.table("data"), path.parent)
-    # Mistakes in the features are noted already; without any there is nothing to compare names with.
-    return {**_read_shared(table, name, list(log.features) or None, WITHOUT_LEAD), "log": log}
+    actions, compare, utility = [name for _, name in log.treatments], table.table("compare"), table.table("utility")
+    costs: dict[str, float] = {}
+    bounds: dict[str, Any] = {"at_most": {}, "capacity": {}}
+    if actions:
+        costs = utility.numbers("costs", actions, "action")
+        if not any(costs.values()):
+            compare.refuse("at_most", "bounds costs in a log: it needs [utility] costs, such as { pill = 0.1 }")
+        bounds = _read_bounds(table, (COSTS,), actions)
+    else:
+        for section, key in ((utility, "costs"), (compare, "at_most"), (table, "capacity")):
+            section.refuse(key, "needs [data.treatments], whose names it has")
+    defaults = DEFAULT_POLICIES if any(bounds.values()) else WITHOUT_LEAD
+    return {
+        # Mistakes in the features are noted already; without any there is nothing to compare names with.
+        **_read_shared(table, name, list(log.features) or None, defaults),
+        **bounds,
+        "log": replace(log, costs=tuple(costs.get(name, 0.0) for name in actions) if any(costs.values()) else ()),
+    }
 
 
 def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
@@ -387,7 +403,7 @@ def _read_bounds(table: TomlTable, outcomes: Sequence[str], actions: Sequence[st
             at_most[name] = value if isinstance(value, str) else float(value)
     capacity = table.numbers("capacity", actions, "action", within=PROBABILITY)
     places = math.fsum(capacity.values())
-    if not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
+    if capacity and not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
     return {"at_most": at_most, "capacity": capacity}

@@ -18,6 +18,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
+from policysim.report.findings import OUTCOME, UTILITY
 from policysim.study.checks import Z
 from policysim.trials.estimate_value import CrossFit, mean_of
 from policysim.trials.estimators import NOTHING, importance_weights, moments, over_splits, overlap_caveats, snips
@@ -96,22 +97,26 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
 
     `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
-    outcomes are possible: no interval leaves them.
+    outcomes are possible: no interval leaves them. The utility comes first: the outcome less what the arm costs.
     """
     unit = source.utility_range == default_range(source.outcome)
     shown = dict(log.outcomes)
     if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
-        shown = {"utility": log.data.rewards, **shown}
+        shown = {UTILITY if log.data.costs is None else OUTCOME: log.data.rewards, **shown}
     excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
-    frames = []
+    frames: list[pd.DataFrame] = []
     for name, values in shown.items():
-        if np.array_equal(values, log.data.rewards):
+        is_reward = np.array_equal(values, log.data.rewards)
+        if is_reward:
             means = arm_means(log.data, source.utility_range)
         else:
             own = replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
             means = arm_means(own, (0.0, 1.0) if unit and source.outcome.get(name) else None)
         means.insert(0, "outcome", name)
         means.insert(3, "missing", excluded + log.data.by_action(~np.isfinite(values)))
+        if is_reward and log.data.costs is not None:
+            ends = {end: means[end] - log.data.costs for end in ("mean", "low", "high")}
+            frames.insert(0, means.assign(outcome=UTILITY, **ends))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
 
@@ -216,6 +221,7 @@ def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups
     rewards, total = (each.sum(axis=1, keepdims=True) - each for each in (rewards, total))
     # An arm that nobody got elsewhere comes after all that somebody got, and one that is not allowed last.
     means = np.divide(rewards, total, out=np.full(shape, -np.finfo(np.float64).max), where=total > 1e-9 * total.max())
+    means = data.less_costs(means)
     may = allowed[[int((groups == group).argmax()) for group in range(shape[0])]]
     best: IntArray = np.where(may[:, None, :], means, -np.inf).argmax(axis=2)
     return best[groups, folds]

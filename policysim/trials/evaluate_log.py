@@ -50,8 +50,9 @@ from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
 from policysim.trials.diagnostics import where_caveats
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
-from policysim.trials.estimators import OffPolicyEstimate
+from policysim.trials.estimators import OffPolicyEstimate, moments
 from policysim.trials.outside_policy import OutsidePolicy, require_allowed
+from policysim.utility import COSTS
 
 
 def evaluate_log(
@@ -213,7 +214,7 @@ class LogToEvaluate:
     about : mapping
         What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
         whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
-        `censoring`.
+        `censoring`; what treatments `costs`, and the limits `capacity` and `at_most` of a study.
     looked_at : DataFrame
         Where overlap is looked for: the same as `known`, if possible before numbers were cut into levels.
     """
@@ -253,6 +254,9 @@ def read_study_log(
         "missing_rule": study.log.missing,
         "estimated_propensities": study.log.propensity == ESTIMATE,
         "outcome": outcome_words(study.log),
+        "costs": dict(zip(log.data.names, study.log.costs, strict=False)),
+        "capacity": dict(study.capacity),
+        "at_most": dict(study.at_most),
         "censoring": censoring_words(study.log.follow_up, log.censored),
     }
     return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
@@ -262,6 +266,7 @@ def all_with_reward(data: LoggedData) -> dict[str, Any]:
     """The facts about a log whose rows all have a reward and a propensity."""
     none = dict.fromkeys(data.names, 0)
     known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
+    known |= {"costs": {}, "capacity": {}, "at_most": {}}
     return {"rows_read": data.n_patients, "missing": none, **known}
 
 
@@ -394,6 +399,9 @@ class PolicyOnLog:
         How many patients must not get an arm, if there are any.
     outcome_model : str
         The one that was fitted; "" for an estimator that takes none.
+    use : DataFrame
+        `what` (each treatment, and costs where there are any), `value` (the share of patients that get it; units of
+        utility per patient), with its 95 % interval `low`, `high`.
     """
 
     arms: pd.DataFrame
@@ -402,6 +410,7 @@ class PolicyOnLog:
     agreement: Agreement | None
     contraindicated: Mapping[str, int]
     outcome_model: str
+    use: pd.DataFrame
 
 
 def evaluate_policy(
@@ -434,7 +443,8 @@ def evaluate_policy(
             )
     # Actions that the log never takes stand behind its own.
     names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
-    log = replace(log, data=replace(log.data, names=names))
+    costs = None if log.data.costs is None else np.append(log.data.costs, np.zeros(len(names) - log.data.n_actions))
+    log = replace(log, data=replace(log.data, names=names, costs=costs))
     probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
     contraindicated, mask = {}, require_allowed(policy.study, probabilities, log.data, log.table)
     if mask is not None:
@@ -456,7 +466,21 @@ def evaluate_policy(
         agreement=agreement,
         contraindicated=contraindicated,
         outcome_model=outcome_model if ESTIMATORS[estimator].folds else "",
+        use=_use(log.data, probabilities),
     )
+
+
+def _use(data: LoggedData, probabilities: FloatArray) -> pd.DataFrame:
+    """How many patients get each treatment, and what that costs; see `PolicyOnLog.use`."""
+    each = dict(zip(data.names, probabilities.T, strict=True))
+    if data.costs is not None:
+        each[COSTS] = probabilities @ data.costs
+    rows = []
+    for what, values in each.items():
+        found = moments(values, data.counts)
+        reach = found.quantile * found.standard_error
+        rows.append((what, found.mean, found.mean - reach, found.mean + reach))
+    return pd.DataFrame(rows, columns=["what", "value", "low", "high"])
 
 
 def cross_fitted(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from policysim.logs.log_source import EXCLUDE, WORST
-from policysim.numbers import interval, percent, rounded, supported_digits, with_interval
+from policysim.numbers import interval, percent, plain, rounded, supported_digits, with_interval
 from policysim.report.findings import verdict_of_interval
 from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
@@ -16,7 +16,8 @@ from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
 from policysim.trials.outside_policy import OutsidePolicy
 from policysim.trials.trial_words import CONCLUSIONS
-from policysim.words import NO_ADVICE
+from policysim.utility import COSTS
+from policysim.words import NO_ADVICE, in_a_row
 
 PRIVATE = (
     "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
@@ -65,6 +66,7 @@ def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     estimate, difference, kind = evaluated.estimate, evaluated.difference, ESTIMATORS[evaluated.estimate.estimator]
     yield Line("Policy", f"{target.title}.")
     yield Line("Value", f"{with_interval(estimate.value, *estimate.interval)} per patient, {kind.title}.")
+    yield from _limits(log, evaluated)
     if evaluated.agreement:
         doubt = "Clipping biases the estimate" if estimate.clipped_share else kind.doubt
         yield Line("Exact value", _agreement(evaluated.agreement, doubt))
@@ -86,6 +88,22 @@ def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
         yield Line(
             "Outcome model", f"{evaluated.outcome_model}, from {predictors}.{f' Not used: {unused}.' if unused else ''}"
         )
+
+
+def _limits(log: LogToEvaluate, evaluated: PolicyOnLog) -> Iterator[Line]:
+    """What the policy costs, and what it uses of each treatment that the study limits."""
+    about, use = log.about, evaluated.use.set_index("what")
+    if about["costs"]:
+        limit = about["at_most"].get(COSTS, "")
+        most = f" (the study's limit: {limit if isinstance(limit, str) else plain(limit)})" if limit != "" else ""
+        costs = with_interval(*use.loc[COSTS])
+        yield Line("Costs", f"{costs} units of utility per patient{most}, taken off the value.")
+    shares = [
+        f"“{name}” goes to {with_interval(*(100 * use.loc[name]))} of 100 (the study's limit: {plain(100 * most)})"
+        for name, most in about["capacity"].items()
+    ]
+    if shares:
+        yield Line("Use", f"{in_a_row(shares, 'and')}.")
 
 
 def _agreement(agreement: Agreement, doubt: str) -> str:
@@ -126,6 +144,7 @@ def evaluation_document(log: LogToEvaluate, target: OutsidePolicy, evaluated: Po
         "outcome_model": model or None,
         "predictors": list(log.predictors) if model else None,
         "estimate": asdict(evaluated.estimate),
+        "use": evaluated.use.to_dict(orient="records"),
         "exact": agreement,
         "best_single_arm": {**asdict(difference), "verdict": verdict_of_interval(*difference.interval)},
         "privacy": f"{PRIVATE} {target.privacy}",

@@ -24,7 +24,7 @@ from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, STACKED
 from policysim.logs.outcome_models import robust_values
 from policysim.progress import SILENT, Progress
-from policysim.report.findings import NOT_SHOWN, verdict_of_interval
+from policysim.report.findings import NOT_SHOWN, OUTCOME, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
@@ -34,6 +34,7 @@ from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit, row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain
+from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
 REPEATS, MOST_TIMES = 20, 8
@@ -59,8 +60,8 @@ class Split:
         u(x, a) of each row, fitted without it: policies are made from them.
     values : array, (n_rows, n_actions)
         The doubly robust value of each arm to each row (Robins, Rotnitzky & Zhao 1994): what an outcome model that was
-        fitted without the row predicts, and of the arm that was given the weighted residual, too. The model is that of
-        the scores; where propensities are estimated, a stacked one.
+        fitted without the row predicts, and of the arm that was given the weighted residual, too; less what the arm
+        costs. The model is that of the scores; where propensities are estimated, a stacked one.
     """
 
     log: Log
@@ -126,7 +127,10 @@ def split_log(
             scores[mine] = problem.utilities[dealt.records[mine]]
             problems.append(problem)
             progress.advance()
-        values = robust_values(dealt.data, scores if predicted is None else predicted)
+        # Costs are known: outcomes alone are predicted.
+        outcomes = scores if log.data.costs is None else scores + log.data.costs
+        values = robust_values(dealt.data, outcomes if predicted is None else predicted)
+        values = log.data.less_costs(values)
         yield Split(dealt, folds, tuple(problems), scores, values)
 
 
@@ -143,7 +147,9 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
         left out; patients of equal scores are in the same third.
     """
     split = next(split_log(log, study))
-    data, scores = split.log.data, split.log.data.of_taken(split.scores)
+    data = split.log.data
+    # What arms cost is not predicted.
+    scores = data.of_taken(split.scores if data.costs is None else split.scores + data.costs)
     rows = []
     for arm, name in enumerate(data.names):
         own = np.flatnonzero(data.actions == arm)
@@ -174,6 +180,9 @@ def ratio_of_means(part: FloatArray, whole: FloatArray, counts: IntArray | None 
 
 # The names of estimates beside those of columns: what greedy gains over uniform, and over one arm for all.
 GAIN_OVER_UNIFORM, GAIN = "gain over uniform", "gain"
+# The two parts of a utility with costs, as columns: what is expected, and how it differs from one arm for all and from
+# greedy.
+PARTS, OF_PARTS = (OUTCOME, COSTS), ("expected", "difference", "loss")
 # Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
 # that by the fitted scores.
 BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
@@ -207,12 +216,13 @@ class Measure:
         The share of patients for whom each arm is the one for all that was chosen on the other folds.
     """
 
-    def __init__(self, split: Split, groups: Groups) -> None:
+    def __init__(self, split: Split, groups: Groups, limited: Sequence[str] = ()) -> None:
         for problem in split.problems:
             prepare(problem)
-        self._split = split
+        self._split, self._limited = split, [split.log.data.names.index(name) for name in limited]
         greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
         self.chosen = averaged(self._one, split.log.data.counts)
+        self._greedy = greedy
         self._value_of_greedy, self._value_of_one = (row_values(each, split.values) for each in (greedy, self._one))
         self._over_uniform = minus(self._value_of_greedy, row_values(uniform, split.values))
         self._gain = minus(self._value_of_greedy, self._value_of_one)
@@ -235,6 +245,7 @@ class Measure:
         data, values = self._split.log.data, row_values(table, self._split.values)
         weights, beyond = data.of_taken(table) / data.propensities, self._beyond(table)
         loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
+        parts = self._parts(table, values)
         estimates, means = [], []
         for group, gains, of_greedy in self._groups:
             rows, each = group.rows, group.data.counts
@@ -247,12 +258,30 @@ class Measure:
                     "difference": moments(apart[rows], each, _one_more(beyond, group)),
                     "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
                 }
+                | {name: moments(part[rows], each) for name, part in parts.items()}
             )
             shares, by_lot, follows = _drawn_by_lot(table, group)
             chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
             ess = effective_size(weights[rows], each)
             means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
         return Measured(estimates, means, *of_versions)
+
+    def _parts(self, table: FloatArray, values: FloatArray) -> dict[str, FloatArray]:
+        """What is estimated of a policy beside its value, a number for each row: use of limited arms, and `PARTS`.
+
+        Costs are known exactly for each patient; what is estimated is their mean over other patients.
+        """
+        data, names = self._split.log.data, self._split.problems[0].actions
+        parts = {f"p_{names[arm]}": table[:, arm] for arm in self._limited}
+        if data.costs is None:
+            return parts
+        costs = [each @ data.costs for each in (table, self._one, self._greedy)]
+        utilities = values, self._value_of_one, self._value_of_greedy
+        outcomes = [utility + cost for utility, cost in zip(utilities, costs, strict=True)]
+        for name, (mine, one, greedy) in zip(PARTS, (outcomes, costs), strict=True):
+            found = mine, minus(mine, one), minus(greedy, mine)
+            parts |= {f"{what}_{name}": part for what, part in zip(OF_PARTS, found, strict=True)}
+        return parts
 
     def _beyond(self, table: FloatArray) -> FloatArray | None:
         """The weight of how far a policy gives a row's own arm more, or less, than one arm for all does, (n_rows,).
@@ -314,7 +343,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     # Of these it is said whether they are better.
     judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
     measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
-    groups, limits = groups_of(log, study.by), study.log.utility_range
+    groups, limits = groups_of(log, study.by), study.utility_range
     rows = []
     for template in templates:
         for epsilon in epsilons:
@@ -342,7 +371,7 @@ def measured_on_splits(
         return wanted
 
     for split in split_log(log, study, progress, more):
-        measure = Measure(split, groups if split.log is log else groups_of(split.log, study.by))
+        measure = Measure(split, groups if split.log is log else groups_of(split.log, study.by), tuple(study.capacity))
         chosen += measure.chosen
         # What is done in all splits is expected already.
         for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
@@ -415,12 +444,15 @@ def policy_rows(
         name: np.mean([[group[name] for group in split.means] for split in measured], axis=0)
         for name in measured[0].means[0]
     }
-    value, low, high = said["value"].T[:3]
-    # No policy is worth what is impossible; an interval still holds its estimate.
-    low, high = np.maximum(low, np.minimum(value, limits[0])), np.minimum(high, np.maximum(value, limits[1]))
+    # Nothing is what is impossible; an interval still holds its estimate.
+    ranges = {"value": limits, **{name: (0.0, 1.0) for name in said if name.startswith("p_")}}
+    for name, (lowest, highest) in ranges.items():
+        value, low, high = said[name].T[:3]
+        said[name][:, 1] = np.maximum(low, np.minimum(value, lowest))
+        said[name][:, 2] = np.minimum(high, np.maximum(value, highest))
     over_uniform, over_one = (said[name][:, 1:2] > 0 for name in (GAIN_OVER_UNIFORM, GAIN))
     triples = {
-        "value": np.column_stack([value, low, high]),
+        "value": said["value"],
         # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
         "difference": said["difference"],
         # Greedy's value less this.
@@ -442,8 +474,20 @@ def policy_rows(
                 for place, end in enumerate(("", "_low", "_high"))
             },
             "difference_se": said["difference"][:, 3],
+            **{
+                f"{name}{end}": said[name][:, place]
+                for name in said
+                if name.endswith(PARTS)
+                for place, end in enumerate(("", "_low", "_high"))
+            },
             "break_even_gain": _gains_to_break_even(said, means, limits[1] - limits[0]),
             **{name: numbers for name, numbers in means.items() if name.startswith("p_")},
+            **{
+                f"{name}{end}": said[name][:, place]
+                for name in said
+                if name.startswith("p_")
+                for place, end in ((1, "_low"), (2, "_high"))
+            },
             "ess": means["ess"],
             "epsilon_spent": max(split.epsilon_spent for split in measured),
             "guess_rate": float(np.max([split.guess_rate for split in measured])),

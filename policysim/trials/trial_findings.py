@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -12,7 +12,8 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential, ExponentialFitted
-from policies.optimal.optimum import Optimal
+from policies.optimal.bounds import bounds_on
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
@@ -23,6 +24,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
+from policysim.study.stated_bounds import broken_bounds
 from policysim.trials.arms import arms_of
 from policysim.trials.diagnostics import (
     IMBALANCE,
@@ -33,7 +35,8 @@ from policysim.trials.diagnostics import (
     propensities_of,
 )
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
-from policysim.trials.trial_columns import calibration_of
+from policysim.trials.trial_columns import PARTS, calibration_of
+from policysim.utility import COSTS
 from policysim.words import ALL, guesses
 
 # The letters of the options, and those of policies that were asked for by name.
@@ -45,6 +48,8 @@ IN_TRACE = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
 }
+# What is expected of an option beside its value, where treatments cost something.
+EXPECTED = tuple(f"expected_{name}" for name in PARTS)
 # Of a comparison, what stands beside each policy.
 OF_POLICIES = ["value", "difference", "difference_low", "difference_high", "benefit_kept", "epsilon_spent"]
 
@@ -64,8 +69,8 @@ class TrialDetails:
     imbalanced, expected_by_chance : float
         How many features differ between arms after weighting, and how many would by chance alone.
     tables : mapping of str to DataFrame
-        By the names of their files: arms, patients, censoring, balance, calibration, propensities, policies,
-        heterogeneity, power, e-value, scores and examples; what does not apply has no rows.
+        By the names of their files: limits (`limits_of`), arms, patients, censoring, balance, calibration,
+        propensities, policies, heterogeneity, power, e-value, scores and examples; what does not apply has no rows.
     unplaced : tuple of str
         Policies that were asked for by name, and for which there is no letter.
     """
@@ -110,9 +115,12 @@ def find(
     everyone = compared[compared["group"] == ALL].set_index(["policy", "epsilon"])
     # B is at each epsilon the private policy that is best by the fitted scores, which have no part in its estimates.
     draws = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
-    others = [name for name in named if name not in (BestFixed.name, Greedy.name, draws[study.epsilon])]
+    within = [OptimalSafe.name] if OptimalSafe.name in study.policies else []
+    lettered = (BestFixed.name, Greedy.name, draws[study.epsilon])
+    others = [name for name in dict.fromkeys([*within, *named]) if name not in lettered]
     options = _options(draws, others, everyone)
-    tables = _tables(study, log, problem, everyone, options)
+    limits = limits_of(study, problem, options, everyone)
+    tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
     differences = _differences(log, options, everyone, tables["arms"])
     harmed = _harmed(log, compared, options)
     if doubts.errors:
@@ -132,10 +140,11 @@ def find(
             *doubts.errors,
             *doubts.others,
             *(f"left out: {reason}" for reason in left_out),
+            *_broken(study, problem, options, everyone),
         ),
         details=TrialDetails(
             patients=log.data.n_patients,
-            counted_of=100 if log.data.is_binary else 1,
+            counted_of=100 if log.data.is_binary and log.data.costs is None else 1,
             doubted=bool(doubts.errors),
             imbalanced=int((balance["after"] > IMBALANCE).sum()),
             expected_by_chance=len(balance) * imbalance_by_chance(log.data),
@@ -159,6 +168,7 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
         if policy in everyone.index.unique("policy") and {policy} not in shown:
             rows += [(TRACE, title, title, policy, epsilon) for epsilon in sorted(draws)]
     options = pd.DataFrame(rows, columns=["section", "option", "title", "policy", "epsilon"])
+    options["title"] = options["title"].replace(OptimalSafe.name, "Best private draw within limits")
     numbers = everyone.loc[list(zip(options["policy"], options["epsilon"], strict=True))].reset_index()
     spent = numbers["epsilon_spent"]
     return options.assign(
@@ -170,27 +180,80 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
         told_apart=numbers["guess_rate"].fillna(spent.map(guesses)),
         epsilon_spent=spent,
         benefit_kept=numbers["benefit_kept"],
+        **{name: numbers[name] for name in EXPECTED if name in numbers},
     )
 
 
+def _broken(
+    study: LoggedStudy, problem: DecisionProblem, options: pd.DataFrame, everyone: pd.DataFrame
+) -> Iterator[str]:
+    """Which options break the limits of the study; the one that was made within them may only do so by chance."""
+    now = everyone.xs(study.epsilon, level="epsilon").reset_index()
+    lettered = set(options.loc[options["section"] == OPTION, "policy"]) - {OptimalSafe.name}
+    titles = {COSTS: "units of cost"}
+    broken = broken_bounds(problem, study.at_most, study.capacity, now[now["policy"].isin(lettered)], titles)
+    return (f"{policy}: {', '.join(words)}." for policy, words in broken.items())
+
+
+def limits_of(
+    study: LoggedStudy, problem: DecisionProblem, options: pd.DataFrame, everyone: pd.DataFrame
+) -> pd.DataFrame:
+    """What each option uses, of patients that had no part in making it, beside the limits of the study.
+
+    Parameters
+    ----------
+    study : LoggedStudy
+    problem : DecisionProblem
+        Fitted to the whole log, with the outcomes that are bounded.
+    options : DataFrame
+        Those with letters and others: section, option, policy and epsilon.
+    everyone : DataFrame
+        The comparison by policy and epsilon.
+
+    Returns
+    -------
+    DataFrame
+        epsilon, option, what (a treatment, or an outcome), limit (a share of patients, or a mean per patient), value,
+        and its 95 % interval low, high: how far the patients of another log may be from these.
+    """
+    rows = []
+    for bound in bounds_on(problem, study.at_most, study.capacity):
+        column = f"expected_{bound.name}" if bound.action is None else f"p_{bound.name}"
+        columns = [column, f"{column}_low", f"{column}_high"]
+        for option, policy, epsilon in options.loc[
+            options["section"] == OPTION, ["option", "policy", "epsilon"]
+        ].values:
+            numbers = everyone.loc[(policy, epsilon), columns]
+            rows.append((epsilon, option, bound.name, bound.limit, *numbers))
+    return pd.DataFrame(rows, columns=["epsilon", "option", "what", "limit", "value", "low", "high"])
+
+
 def _differences(log: Log, options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame) -> pd.DataFrame:
-    """Each option against A, B against C, and the arm with the best mean against each other."""
-    outcome = next((name for name, values in log.outcomes.items() if np.array_equal(values, log.data.rewards)), UTILITY)
-    rows: list[tuple[str, float, str, str, float, float, float]] = []
+    """Each option against A, B against C, and the arm with the best mean against each other.
+
+    Where treatments cost something, the difference in utility has two parts, which follow it: outcome minus costs.
+    """
+    shown = {} if log.data.costs is not None else log.outcomes
+    outcome = next((name for name, values in shown.items() if np.array_equal(values, log.data.rewards)), UTILITY)
+    rows: list[tuple[str, float, str, str, str, float, float, float]] = []
     others = options[options["option"] != SAME]
     for section, option, policy, epsilon in others[["section", "option", "policy", "epsilon"]].itertuples(index=False):
         row = everyone.loc[(policy, epsilon)]
-        against_a = row["difference"], row["difference_low"], row["difference_high"]
-        rows.append((section, epsilon, option, SAME, *against_a))
-        if option == PRIVATE:
-            rows.append((section, epsilon, option, EACH, 0 - row["loss"], 0 - row["loss_high"], 0 - row["loss_low"]))
+        for name, end in ((outcome, ""), *((part, f"_{part}") for part in PARTS if f"loss_{part}" in row)):
+            against_a = (row[f"difference{end}{side}"] for side in ("", "_low", "_high"))
+            rows.append((section, epsilon, option, SAME, name, *against_a))
+            if option == PRIVATE:
+                against_c = (0 - row[f"loss{end}{side}"] for side in ("", "_high", "_low"))
+                rows.append((section, epsilon, option, EACH, name, *against_c))
     ranked = arms[arms["outcome"] == outcome].sort_values("mean", ascending=False, kind="stable")
     (best, *best_mean), *worse = ranked[["arm", "mean", "low", "high"]].itertuples(index=False, name=None)
     for arm, *mean in worse:
-        rows.append((ARM, math.nan, best, arm, *difference_of_means(best_mean, mean)))
-    table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "value", "low", "high"])
-    table.insert(4, "outcome", outcome)
-    return table.assign(verdict=[verdict_of_interval(*ends) for ends in table[["low", "high"]].to_numpy()])
+        rows.append((ARM, math.nan, best, arm, outcome, *difference_of_means(best_mean, mean)))
+    table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "outcome", "value", "low", "high"])
+    # Fewer costs are better.
+    signs = np.where(table["outcome"] == COSTS, -1, 1)
+    ends = np.sort(table[["low", "high"]].to_numpy() * signs[:, None], axis=1)
+    return table.assign(verdict=[verdict_of_interval(*each) for each in ends])
 
 
 def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
@@ -242,7 +305,7 @@ def _tables(
 ) -> dict[str, pd.DataFrame]:
     """The tables beside the core."""
     now = everyone.xs(study.epsilon, level="epsilon")
-    low, high = study.log.utility_range
+    low, high = study.utility_range
     patients = {
         "read": log.n_read,
         "without a treatment": log.n_untreated,

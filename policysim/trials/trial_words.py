@@ -10,7 +10,8 @@ import pandas as pd
 
 from policies.catalogue import mechanism_words
 from policies.exponential import Exponential
-from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, lot_words, outcome_formula
+from policies.optimal.optimum import OptimalSafe
+from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, LogSource, lot_words, outcome_formula
 from policysim.numbers import (
     NEGLIGIBLE,
     change,
@@ -24,21 +25,35 @@ from policysim.numbers import (
     rounded_up,
     to_places,
 )
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UP_TO, WORSE, Findings, rows_of
+from policysim.report.findings import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    OUTCOME,
+    UP_TO,
+    UTILITY,
+    WORSE,
+    Findings,
+    rows_of,
+)
 from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.report.weighed import Weighed, named_outcomes
 from policysim.study.declared import LoggedStudy
 from policysim.study.gain import trace
 from policysim.study.labels import hidden
 from policysim.trials.evidence import LEAST_P, LEVEL
+from policysim.trials.trial_columns import PARTS
 from policysim.trials.trial_findings import (
     ARM,
     EACH,
+    EXPECTED,
     IN_TRACE,
     OPTION,
     PRIVATE,
     SAME,
     TrialDetails,
 )
+from policysim.utility import COSTS
 from policysim.words import NO_ADVICE, capital, in_a_row, odds_factor
 
 # What is done with patients without an outcome.
@@ -59,20 +74,21 @@ CONCLUSIONS = {
 
 
 class Unit(NamedTuple):
-    """How mean outcomes are printed: what they are counted among, and with how many decimals."""
+    """How means are printed: what they are counted among, with how many decimals, and what they are means of."""
 
     counted_of: int
     places: int
+    what: str = OUTCOME
 
     @property
     def title(self) -> str:
         """What is counted, as the title of a table."""
-        return "Mean outcome" if self.counted_of == 1 else f"Successes of {self.counted_of}"
+        return f"Mean {self.what}" if self.counted_of == 1 else f"Successes of {self.counted_of}"
 
     @property
     def noun(self) -> str:
         """The same after a number."""
-        return "in the mean outcome" if self.counted_of == 1 else f"successes of {self.counted_of}"
+        return f"in the mean {self.what}" if self.counted_of == 1 else f"successes of {self.counted_of}"
 
     def mean(self, value: float) -> str:
         """A mean outcome."""
@@ -101,6 +117,12 @@ class View(NamedTuple):
     against_a: Mapping[str, Mapping[str, Any]]
     arms: pd.DataFrame
     unit: Unit
+
+    @property
+    def private(self) -> str:
+        """The letter of the private draw that is advised on: the one within the study's limits, if it has any."""
+        within = (letter for letter, row in self.options.items() if row["policy"] == OptimalSafe.name)
+        return next(within, PRIVATE)
 
     @property
     def details(self) -> TrialDetails:
@@ -132,18 +154,21 @@ def trial_screen(study: LoggedStudy, findings: Findings, epsilon: float) -> Scre
 
 
 def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
-    differences, details = findings.differences, findings.details
+    details, differences = findings.details, findings.differences
+    outcome = differences["outcome"].iloc[0]
+    differences = differences[differences["outcome"] == outcome]
     against_a = differences[
         (differences["section"] == OPTION) & (differences["epsilon"] == epsilon) & (differences["than"] == SAME)
     ]
     of_arms = differences[differences["section"] == ARM]
     arms = details.tables["arms"]
-    arms = arms[arms["outcome"] == differences["outcome"].iloc[0]].set_index("arm")
+    arms = arms[arms["outcome"] == outcome].set_index("arm")
     # Those are verdicts on the arm with the highest mean against each other one.
     verdicts = of_arms.set_index("than")["verdict"].replace(BETTER, WORSE)
     arms = arms.assign(verdict=verdicts.reindex(arms.index, fill_value="highest"))
     widths = [(arms["high"] - arms["low"]).min(), *(against_a["high"] - against_a["low"])]
-    unit = Unit(details.counted_of, decimals(details.counted_of * np.nanmax(widths) / 2))
+    what = UTILITY if study.log.costs else OUTCOME
+    unit = Unit(details.counted_of, decimals(details.counted_of * np.nanmax(widths) / 2), what)
     changes = {row["option"]: row for row in rows_of(against_a)}
     return View(study, findings, epsilon, findings.lettered(epsilon), changes, arms, unit)
 
@@ -152,14 +177,25 @@ def _advice(view: View) -> str:
     """One sentence before all others, which obeys the verdicts on B and C."""
     if view.details.doubted:
         return "This log cannot answer the question: see the warning."
-    not_better = "B or C" if view.against_a[EACH]["verdict"] == NOT_SHOWN else "B"
+    draw = view.private
+    not_better = f"{draw} or C" if view.against_a[EACH]["verdict"] == NOT_SHOWN else draw
     sentences = {
-        BETTER: f"Choose B rather than A: at {view.at} its patients do better, and their records stay hidden up to ε.",
-        WORSE: f"Choose A rather than B: at {view.at} the patients of B do worse.",
-        EQUAL: f"A and B are the same at {view.at}: privacy does not decide between them.",
+        BETTER: f"Choose {draw} rather than A: at {view.at} its patients do better, and their records stay hidden up "
+        "to ε.",
+        WORSE: f"Choose A rather than {draw}: at {view.at} the patients of {draw} do worse.",
+        EQUAL: f"A and {draw} are the same at {view.at}: privacy does not decide between them.",
         NOT_SHOWN: f"The data do not show that {not_better} is better than A at {view.at}, and A hides everything.",
     }
-    return sentences[view.against_a[PRIVATE]["verdict"]]
+    if _breaks(view, SAME):
+        return f"A is not possible within the limits: {draw} is the best private draw that keeps them at {view.at}."
+    return sentences[view.against_a[draw]["verdict"]]
+
+
+def _breaks(view: View, letter: str) -> bool:
+    """Whether an option exceeds a limit of the study."""
+    limits = view.details.tables["limits"]
+    now = limits[(limits["epsilon"] == view.epsilon) & (limits["option"] == letter)]
+    return bool((now["value"] > now["limit"] + NEGLIGIBLE).any())
 
 
 def _about(view: View) -> Iterator[str]:
@@ -171,6 +207,7 @@ def _about(view: View) -> Iterator[str]:
     texts = [
         f"{patients['used']:,} patients, {_allocated(source.propensity)}.",
         f"{success}: {_short(source.outcome_title or outcome_formula(source), OUTCOME_LETTERS)}.",
+        f"Utility: the outcome minus costs ({_costs(source)})." if source.costs else "",
         f"{untreated:,} without a treatment left out." if untreated else "",
         f"{missing:,} without an outcome {MISSING[source.missing]}." if missing else "",
         f"{censored:,} followed for less: weighted." if censored else "",
@@ -180,6 +217,13 @@ def _about(view: View) -> Iterator[str]:
         f"Secret: {hidden(view.study).replace('the patient', 'a future patient')}. Observer: {view.study.hidden_from}. "
         f"The patients of this trial are not protected by any of this. {capital(NO_ADVICE)}."
     )
+
+
+def _costs(source: LogSource) -> str:
+    """What treatments cost, in units of utility; without those that cost nothing."""
+    priced = [(name, cost) for (_, name), cost in zip(source.treatments, source.costs, strict=True) if cost]
+    shown = [f"{_short(name, ARM_LETTERS)} {plain(cost)}" for name, cost in priced[:NAMED_ARMS]]
+    return ", ".join([*shown, f"{len(priced) - len(shown)} more"] if len(priced) > len(shown) else shown)
 
 
 def _allocated(propensity: str | tuple[float, ...]) -> str:
@@ -197,6 +241,7 @@ def _introduced(view: View) -> Iterator[Option]:
         SAME: "the arm that did best in other patients; ",
         PRIVATE: "drawn at random, with chances that depend on the record; ",
         EACH: "by scores that are made from other patients; ",
+        view.private: "drawn at random, with chances that depend on the record; ",
     }
     for letter, row in view.options.items():
         hides = f"it up to {view.at}" if row["hides"] == UP_TO else row["hides"]
@@ -210,12 +255,16 @@ def _introduced(view: View) -> Iterator[Option]:
 
 
 def _lines(view: View) -> Iterator[Line]:
-    apart = view.options[PRIVATE]["told_apart"]
-    leaks = f"By B an observer distinguishes two patients at most {right(apart)} times of 100 (coin toss: 50)."
-    nothing = "Nothing: a treatment from A or B says nothing about the secret."
+    apart = view.options[view.private]["told_apart"]
+    leaks = (
+        f"By {view.private} an observer distinguishes two patients at most {right(apart)} times of 100 (coin toss: 50)."
+    )
+    nothing = f"Nothing: a treatment from A or {view.private} says nothing about the secret."
     yield Line("Best single arm", _best_arm(view))
     yield Line("Choosing for each", _instead_of_a(view, EACH))
     yield Line("Drawn privately", _instead_of_a(view, PRIVATE))
+    if not view.details.tables["limits"].empty:
+        yield Line("Within limits", f"{_instead_of_a(view, view.private)} {_use(view)}")
     yield Line("Who is harmed", _who_is_harmed(view))
     yield Line("What leaks", leaks if apart > 0.5 + NEGLIGIBLE else nothing)
     yield Line("How sure", _how_sure(view))
@@ -250,7 +299,37 @@ def _instead_of_a(view: View, option: str) -> str:
     if row["verdict"] == EQUAL:
         return f"{option} instead of A: {conclusion}."
     ends = unit.change_span(row["low"], row["high"])
-    return f"{option} instead of A: {unit.change(row['value'])} {unit.noun} ({INTERVAL} {ends}): {conclusion}."
+    change = f"{unit.change(row['value'])} {unit.noun} ({INTERVAL} {ends})"
+    return f"{option} instead of A: {change}: {conclusion}.{_parts(view, option)}"
+
+
+def _parts(view: View, option: str) -> str:
+    """The outcome and the costs behind a difference in utility, where costs make a tenth of what is gained or lost."""
+    if not view.study.log.costs:
+        return ""
+    weighed = Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {})
+    if COSTS not in named_outcomes(weighed, view.options, [(option, SAME)]):
+        return ""
+    outcome, costs = (view.options[option][name] - view.options[SAME][name] for name in EXPECTED)
+    more = "more" if costs > 0 else "less"
+    return (
+        f" The mean outcome changes by {view.unit.change(outcome)}, and costs are {view.unit.mean(abs(costs))} {more}."
+    )
+
+
+def _use(view: View) -> str:
+    """What the draw within the limits uses of patients that had no part in making it, beside each limit."""
+    limits = view.details.tables["limits"]
+    now = limits[(limits["epsilon"] == view.epsilon) & (limits["option"] == view.private)]
+    uses = []
+    for row in rows_of(now):
+        if row["what"] == COSTS:
+            unit = view.unit
+            uses.append(f"costs are {unit.mean(row['value'])} (at most {unit.mean(row['limit'])})")
+        else:
+            name = _short(str(row["what"]), ARM_LETTERS)
+            uses.append(f"“{name}” goes to {right(row['value'])} of 100 (at most {plain(100 * row['limit'])})")
+    return f"Held-out use of {view.private}: {in_a_row(uses, 'and')}."
 
 
 def _who_is_harmed(view: View) -> str:
@@ -260,15 +339,15 @@ def _who_is_harmed(view: View) -> str:
     if not view.study.by:
         return "Not known: no groups of patients are compared; --by FEATURE compares them."
     table, unit = view.findings.harmed, view.unit
-    harmed = rows_of(table[(table["option"] == PRIVATE) & (table["epsilon"] == view.epsilon)])
+    harmed = rows_of(table[(table["option"] == view.private) & (table["epsilon"] == view.epsilon)])
     if not harmed:
-        return "No group of patients can be shown to do worse by B instead of A."
+        return f"No group of patients can be shown to do worse by {view.private} instead of A."
     most = harmed[0]
     ends = unit.change_span(-most["high"], -most["low"])
     more = f" {len(harmed) - 1} more: harmed.csv." if len(harmed) > 1 else ""
     return (
-        f"By B instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of patients): "
-        f"{unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
+        f"By {view.private} instead of A the group “{_short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of "
+        f"patients): {unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
     )
 
 
@@ -319,11 +398,15 @@ def _trace_table(view: View) -> Grid:
     differences = view.findings.differences
     # C is the same at each epsilon.
     moving = differences[(differences["section"] != ARM) & (differences["option"] != EACH)]
+    main, parts = differences["outcome"].iloc[0], set(PARTS) if _parts(view, view.private) else set()
+    moving = moving[(moving["outcome"] == main) | moving["outcome"].isin(parts) & (moving["option"] == view.private)]
     epsilons = trace(view.study.epsilons, view.study.epsilon)
     rows = []
-    for (option, than), changes in moving.groupby(["option", "than"], sort=False):
+    for (option, than, outcome), changes in moving.groupby(["option", "than", "outcome"], sort=False):
         values = changes.set_index("epsilon")["value"]
         title = option if than == SAME else "B minus C: privacy in all"
+        if outcome != main:
+            title = f"{option}: {outcome}" if than == SAME else f"B minus C: {outcome}"
         rows.append((str(title), *(view.unit.change(values[epsilon]) for epsilon in epsilons)))
     head = (f"{view.unit.title}, minus A, over ε", *map(plain, epsilons))
     return Grid(head, tuple(rows), name="differences")
@@ -353,6 +436,8 @@ def _short(text: str, letters: int) -> str:
 def _behind(view: View) -> Iterator[Grid]:
     """The tables that `--full` adds."""
     yield _policies(view)
+    if not view.details.tables["limits"].empty:
+        yield _limits(view)
     yield _arms_before_any_model(view)
     yield _balance(view.details)
     yield _calibration(view)
@@ -382,6 +467,24 @@ def _policies(view: View) -> Grid:
         "gain for the policy to beat A; impossible: outcomes cannot be so far apart."
     )
     return Grid.of_columns(columns, f"The policies, at {view.at}", note, "policies")
+
+
+def _limits(view: View) -> Grid:
+    """What each option uses beside each limit of the study."""
+    table = view.details.tables["limits"]
+    now = table[table["epsilon"] == view.epsilon]
+    units = [Unit(1, view.unit.places) if what == COSTS else Unit(100, 1) for what in now["what"]]
+    columns: dict[str, Iterable[str]] = {
+        "Limit and option": now["what"] + ": " + now["option"],
+        "at most": [unit.mean(limit) for unit, limit in zip(units, now["limit"], strict=True)],
+        "held-out use": [unit.mean(value) for unit, value in zip(units, now["value"], strict=True)],
+        "interval": [unit.span(low, high) for unit, low, high in zip(units, now["low"], now["high"], strict=True)],
+    }
+    note = (
+        "Of a treatment: patients of 100 that get it; of costs: units of utility per patient. An option is made from "
+        "some of the patients and counted on the others, so that one within the limits may exceed them by chance."
+    )
+    return Grid.of_columns(columns, f"The limits of the study, at {view.at}", note, "limits")
 
 
 def _arms_before_any_model(view: View) -> Grid:
@@ -425,7 +528,7 @@ def _balance(details: TrialDetails) -> Grid:
 
 def _calibration(view: View) -> Grid:
     """Whether outcomes are as the scores predict."""
-    table, unit = view.details.tables["calibration"], view.unit
+    table, unit = view.details.tables["calibration"], view.unit._replace(what=OUTCOME)
     columns = {
         "Thirds of an arm's patients, by score": table["line"],
         "patients": table["patients"].map(plain),
@@ -487,10 +590,11 @@ def _method(view: View) -> Grid:
     model = f"a {source.outcome_model} model of the declared features"
     if source.outcome_model == CHOSEN:
         model = "its mean or a regression, whichever cross-validation prefers, shrunk to the mean"
-    least, most = source.utility_range
+    least, most = study.utility_range
     note = [
         f"Study {study.name}, seed {study.seed}, data {', '.join(path.name for path in source.files.values())}; their "
-        f"digests are in the manifest. Outcome: {outcome_formula(source)}, from {plain(least)} to {plain(most)}.",
+        f"digests are in the manifest. {capital(view.unit.what)}: {outcome_formula(source)}"
+        f"{' minus costs' if source.costs else ''}, from {plain(least)} to {plain(most)}.",
         f"Scores: for each arm {model}, within the range of the outcome. Records count as often as they occur, and a "
         "little as if the features were independent. Assumed public: the declared features and levels, the fitted "
         "scores, the shares of records and the choice of ε.",

@@ -224,13 +224,12 @@ def test_capacities_that_serve_everybody_or_leave_a_treatment_free_are_taken(tmp
         study.policy("optimal-safe", 1.0).check(ps.build_problem(study))
 
 
-def test_a_log_has_no_bounds(tmp_path):
+def test_limits_of_a_log_need_its_treatments(tmp_path):
     text = 'lead = "death"\n[data]\nfile = "no.csv"\n[compare]\nat_most = { death = 1 }\n[capacity]\npill = 0.1\n'
     found = mistakes(tmp_path, text)
-    why = "only goes with a scenario: of a log only estimates are known, which keep no bound"
-    assert f"small.toml:1: lead: {why}" in found
-    assert f"small.toml:5: compare.at_most: {why}" in found
-    assert f"small.toml:6: capacity: {why}" in found
+    assert "small.toml:1: lead: only goes with a scenario or a cohort: in a log the utility leads" in found
+    why = "needs [data.treatments], whose names it has"
+    assert {f"small.toml:5: compare.at_most: {why}", f"small.toml:6: capacity: {why}"} < set(found)
 
 
 def test_a_name_that_no_study_has_is_refused_with_those_that_exist():

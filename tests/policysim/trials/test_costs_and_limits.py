@@ -1,0 +1,253 @@
+"""Costs of treatments and limits in a log: costs are exact, and the private optimum keeps the limits."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+from small_trials import ARMS, make_trial
+
+import policysim as ps
+from envs.toml_reader import InputFileError
+from policysim.cli.main import main
+from policysim.study.study_problem import problem_of_log
+from policysim.trials.estimate_value import ESTIMATORS, cross_fit, estimate_value
+from policysim.trials.trial_columns import compare_log, split_log
+from policysim.trials.trial_findings import find
+
+COSTS = (0.0, 0.05, 0.2)
+KEYS = """
+[utility]
+costs = { pill = 0.05, drip = 0.2 }
+[capacity]
+drip = 0.2
+"""
+
+
+def with_costs(trial, costs=COSTS, **choices):
+    """The study and the log of a trial whose arms cost so much."""
+    study = replace(trial.study, log=replace(trial.study.log, costs=costs), **choices)
+    return study, replace(trial.log, data=replace(trial.log.data, costs=np.array(costs)))
+
+
+def written(folder, keys=KEYS, n_rows=900, more=""):
+    """A study of a log with costs and a limit, as a file."""
+    rng = np.random.default_rng(1)
+    arm, old = rng.integers(0, 3, n_rows), rng.integers(0, 2, n_rows)
+    cured = rng.random(n_rows) < 0.3 + 0.05 * arm + 0.4 * (arm == 2) * old
+    pd.DataFrame({"arm": np.array(ARMS)[arm], "old": old, "cured": cured.astype(int)}).to_csv(folder / "log.csv")
+    treatments = "[data.treatments]\n" + "".join(f'{arm} = "{arm}"\n' for arm in ARMS)
+    text = (
+        f'{more}[data]\nfile = "log.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = {{ cured = 1.0 }}\n'
+        f"{treatments}[data.features]\nold = {{ levels = [0, 1] }}\n[privacy]\nepsilon = 1\nepsilons = [1, 3]\n{keys}"
+    )
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    return str(folder / "study.toml")
+
+
+def test_costs_are_taken_off_exactly_whatever_the_estimator():
+    trial = make_trial(300, 0.2, 1)
+    policy = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    fitted = cross_fit(trial.log.data, trial.log.space.codes(trial.log.records).astype(float), folds=5)
+    priced = replace(trial.log.data, costs=np.array(COSTS))
+    for estimator in ESTIMATORS:
+        free, found = (
+            estimate_value(data, policy, estimator=estimator, fitted=fitted) for data in (trial.log.data, priced)
+        )
+        assert found.value == pytest.approx(free.value - (policy @ COSTS).mean(), abs=1e-12)
+
+
+@pytest.mark.usefixtures("one_split")
+def test_the_parts_of_a_utility_add_up_and_equal_costs_change_no_choice():
+    policies = ("best-fixed", "greedy", "uniform", "optimal", "randomized-response")
+    trial = make_trial(600, 0.3, 2, policies=policies)
+    alike, dear = (compare_log(*with_costs(trial, costs)) for costs in ((0.3, 0.3, 0.3), COSTS))
+    free = compare_log(trial.study, trial.log)
+    np.testing.assert_allclose(alike["value"], free["value"] - 0.3, atol=1e-12)
+    np.testing.assert_allclose(alike["difference"], free["difference"], atol=1e-12)
+    np.testing.assert_allclose(alike[["difference_costs", "loss_costs"]], 0, atol=1e-12)
+    np.testing.assert_allclose(dear["value"], dear["expected_outcome"] - dear["expected_costs"], atol=1e-12)
+    np.testing.assert_allclose(dear["expected_costs"], dear[[f"p_{arm}" for arm in ARMS]] @ COSTS, atol=1e-12)
+    for column in ("difference", "loss"):
+        sign = 1 if column == "difference" else -1
+        parts = dear[f"{column}_outcome"] - dear[f"{column}_costs"]
+        np.testing.assert_allclose(dear[column], parts, atol=1e-12)
+        assert (sign * dear[f"{column}_costs"]).abs().max() > 0.01
+    # A cost is known: where all patients have the same chances, nothing is left to estimate.
+    alike = dear.set_index("policy").loc["uniform", ["expected_costs_low", "expected_costs_high"]]
+    np.testing.assert_allclose(alike.astype(float), np.mean(COSTS), atol=1e-12)
+
+
+def test_scores_and_their_range_have_the_costs():
+    study, log = with_costs(make_trial(400, 0.2, 3))
+    free = problem_of_log(
+        replace(study, log=replace(study.log, costs=())), replace(log, data=replace(log.data, costs=None))
+    )
+    problem = problem_of_log(study, log)
+    np.testing.assert_allclose(problem.utilities, free.utilities - COSTS, atol=1e-15)
+    assert problem.sensitivity.range == pytest.approx(
+        free.sensitivity.range
+    )  # what costs the same for all moves nobody
+    assert study.utility_range == (-0.2, 1.0)
+    np.testing.assert_array_equal(problem.outcomes["costs"], np.tile(COSTS, (problem.n_records, 1)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_optimum_within_limits_is_that_of_the_whole_programme(epsilon):
+    """Every probability a variable, every pair of records a row: max prior u p within the limits."""
+    limits = {"capacity": {"drip": 0.15}, "at_most": {"costs": 0.05}}
+    study, log = with_costs(make_trial(500, 0.4, 4), **limits)
+    problem = problem_of_log(study, log)
+    n, k = problem.utilities.shape
+    table = study.policy("optimal-safe", epsilon).probabilities(problem)
+    rows, limit = [], []
+    for arm in range(k):
+        for one in range(n):
+            for other in range(n):
+                row = np.zeros((n, k))
+                row[one, arm] += 1
+                row[other, arm] -= math.exp(epsilon)
+                rows.append(row.ravel())
+                limit.append(0.0)
+    for weights, most in ((np.eye(k)[2], 0.15), (np.array(COSTS), 0.05)):
+        rows.append(np.outer(problem.prior, weights).ravel())
+        limit.append(most)
+    whole = linprog(
+        -(problem.prior[:, None] * problem.utilities).ravel(),
+        A_ub=np.array(rows),
+        b_ub=limit,
+        A_eq=np.repeat(np.eye(n), k, axis=1),
+        b_eq=np.ones(n),
+    )
+    assert problem.value(table) == pytest.approx(-whole.fun, abs=1e-9)
+    shares = problem.prior @ table
+    assert shares[2] <= 0.15 + 1e-12 and shares @ COSTS <= 0.05 + 1e-12
+    assert (table.max(axis=0) <= math.exp(epsilon) * table.min(axis=0) + 1e-12).all()
+
+
+def test_a_share_of_the_patients_gets_the_scarce_arm_as_theory_says(tmp_path):
+    """Two kinds of patients, half of them old; only the old gain by the drip, and one of five may have it.
+
+    Of two records the best draw gives the drip to the old e^epsilon times as often as to the young: 2 s / (1 + e^eps)
+    of the young, where s is its share.
+    """
+    rng = np.random.default_rng(5)
+    n = 4000
+    old, arm = np.arange(n) % 2, rng.permutation(n) % 2
+    outcome = 0.4 + 0.5 * old * arm - 0.1 * (1 - old) * arm
+    pd.DataFrame({"arm": arm, "old": old, "y": outcome}).to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "study.toml").write_text(
+        '[data]\nfile = "log.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { y = 1.0 }\n[data.treatments]\n'
+        '0 = "wait"\n1 = "drip"\n[data.features]\nold = { levels = [0, 1] }\n[privacy]\nepsilon = 1\nepsilons = [1]\n'
+        "[capacity]\ndrip = 0.2\n"
+    )
+    study = ps.load_study(tmp_path / "study.toml")
+    assert "optimal-safe" in study.policies
+    share, young = 0.2, 2 * 0.2 / (1 + math.e)
+    probabilities = study.policy("optimal-safe", 1.0).probabilities(ps.build_problem(study))
+    np.testing.assert_allclose(probabilities[:, 1], [young, math.e * young], atol=1e-9)
+    made = ps.report(study, epsilons=[1.0])
+    options = made.tables["options"].query("section == 'option'").set_index("option")
+    assert options.loc["D", "policy"] == "optimal-safe"
+    # Its value on held-out patients: what is gained by the old and lost by the young who get it.
+    assert options.loc["D", "value"] == pytest.approx(0.4 + 0.25 * math.e * young - 0.05 * young, abs=0.004)
+    assert options.loc["D", "epsilon_spent"] <= 1 + 1e-9
+    used = made.tables["limits"].set_index("option")
+    assert used.loc["D", "limit"] == share
+    assert used.loc["D", "value"] == pytest.approx(share, abs=0.005)
+    assert used.loc["D", "low"] < share < used.loc["D", "high"]
+    assert used.loc["C", "value"] == pytest.approx(0.5, abs=0.01)
+    assert "goes to 20.0 of 100 (at most 20)" in " ".join(str(made).split())
+    assert "greedy: gives drip to more than 20 of 100 patients." in " ".join(str(made).split())
+
+
+def test_each_version_of_a_private_draw_keeps_to_epsilon_and_to_the_limits():
+    study, log = with_costs(make_trial(500, 0.4, 6), capacity={"drip": 0.1}, at_most={"costs": 0.04})
+    policy = study.policy("optimal-safe", 1.0)
+    for problem in next(split_log(log, study)).problems:
+        table = policy.probabilities(problem)
+        assert (table.max(axis=0) <= math.e * table.min(axis=0) + 1e-12).all()
+        shares = problem.prior @ table
+        assert shares[2] <= 0.1 + 1e-9 and shares @ COSTS <= 0.04 + 1e-9
+
+
+@pytest.mark.usefixtures("one_split")
+@pytest.mark.parametrize(("costs", "named"), [((0.0, 0.02, 0.1), True), ((0.0, 0.0005, 0.0005), False)])
+def test_costs_are_named_where_they_make_a_tenth_of_a_gain_or_loss(costs, named):
+    trial = make_trial(800, 0.4, 7, policies=("best-fixed", "greedy", "uniform", "exponential", "optimal"))
+    study, log = with_costs(trial, costs)
+    found = find(study, log, problem_of_log(study, log), compare_log(study, log))
+    from policysim.trials.trial_words import trial_screen  # noqa: PLC0415
+
+    screen = trial_screen(study, found, 1.0)
+    lines = {line.label: line.text for line in screen.lines}
+    assert ("costs are" in lines["Choosing for each"]) == named
+    differences = found.differences.query("option == 'C' and than == 'A'").set_index("outcome")
+    assert list(differences.index) == ["utility", "outcome", "costs"]
+    assert differences.loc["utility", "value"] == pytest.approx(
+        differences.loc["outcome", "value"] - differences.loc["costs", "value"], abs=1e-12
+    )
+
+
+@pytest.mark.usefixtures("one_split")
+def test_a_report_says_what_the_draw_within_the_limits_uses(tmp_path, capsys):
+    study = written(tmp_path)
+    assert (
+        main(["compare", study, "--out", str(tmp_path / "out"), "--figures", "frontier", "--at-most", "costs=0.06"])
+        == 0
+    )
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "Utility: the outcome minus costs (pill 0.05, drip 0.2)." in screen
+    assert "D Best private draw within limits" in screen
+    assert "A is not possible within the limits" in screen
+    limits = pd.read_csv(tmp_path / "out" / "limits.csv")
+    assert set(limits["what"]) == {"drip", "costs"}
+    kept = limits[limits["option"] == "D"]
+    assert (kept["value"] <= kept["limit"] + 0.02).all()
+    comparison = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    within = comparison.query("policy == 'optimal-safe' and group == 'all' and epsilon == 1").iloc[0]
+    assert kept.query("what == 'drip' and epsilon == 1")["value"].item() == pytest.approx(within["p_drip"], rel=1e-5)
+    arms = pd.read_csv(tmp_path / "out" / "arms.csv").set_index(["outcome", "arm"])["mean"]
+    assert arms["utility", "drip"] == pytest.approx(arms["cured", "drip"] - 0.2, abs=1e-5)
+
+
+@pytest.mark.usefixtures("one_split")
+def test_choose_and_evaluate_know_costs_and_limits(tmp_path, capsys):
+    study = written(tmp_path)
+    assert main(["choose", study, "--at-most", "costs=0.05", "--json"]) in (0, 4)
+    found = json.loads(capsys.readouterr().out)
+    assert found["details"]["wish"]["at_most"] == {"costs": 0.05}
+    assert {row["option"]: row["met"] for row in found["demands"]} == {"A": False, "B": True, "C": False, "D": True}
+    policy = tmp_path / "policy.csv"
+    pd.DataFrame({"old": [0, 1], "p_wait": [1.0, 0.0], "p_pill": [0.0, 0.0], "p_drip": [0.0, 1.0]}).to_csv(
+        policy, index=False
+    )
+    assert main(["evaluate", study, "--table", str(policy), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    old = pd.read_csv(tmp_path / "log.csv")["old"].mean()
+    use = {row["what"]: row["value"] for row in document["use"]}
+    assert use["drip"] == pytest.approx(old) and use["costs"] == pytest.approx(0.2 * old)
+    assert main(["evaluate", study, "--table", str(policy)]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "units of utility per patient, taken off the value." in screen
+    assert "(the study's limit: 20)" in screen
+
+
+WRONG = {
+    "[utility]\ncosts = { pil = 1 }": "utility.costs.pil: unknown action 'pil'; did you mean 'pill'",
+    "[utility]\nweights = { cured = 1 }": "utility.weights: does not go with a log: weigh its outcomes in [data]",
+    "[capacity]\nwait = 0.1\npill = 0.2\ndrip = 0.3": "every treatment is limited, and the shares sum to 0.6",
+    "[compare]\nat_most = { costs = 1 }": "compare.at_most: bounds costs in a log: it needs [utility] costs",
+    "[utility]\ncosts = { pill = 1 }\n[compare]\nat_most = { death = 1 }": "compare.at_most.death: unknown outcome",
+    '[utility]\ncosts = { pill = "dear" }': "utility.costs.pill: must be a number, got 'dear'",
+}
+
+
+@pytest.mark.parametrize("keys", WRONG)
+def test_costs_and_limits_that_cannot_be_are_refused_by_key(keys, tmp_path):
+    with pytest.raises(InputFileError) as found:
+        ps.load_study(written(tmp_path, keys))
+    assert WRONG[keys] in str(found.value)
