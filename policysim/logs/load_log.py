@@ -34,6 +34,7 @@ from policysim.logs.treatments import (
     taken_in_column,
     taken_one_hot,
 )
+from policysim.numbers import percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +117,32 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad)
+    if is_column(source.propensity):
+        refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
     cut = [name for name, feature in source.features.items() if feature.cuts]
     raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
     return log_of(source, records, decisions, raw)
+
+
+# A row with more than this share of its arm's weight leaves nothing to the others; of fewer rows that is no wonder.
+HEAVY, FEWEST_FOR_HEAVY = 0.95, 10
+
+
+def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisions) -> None:
+    """DataError for a row that has nearly all weight (1 / propensity) of its arm's rows with an outcome."""
+    known = ~np.isnan(decisions.rewards)
+    for arm, name in enumerate(decisions.names):
+        rows = np.flatnonzero(known & (decisions.actions == arm))
+        if decisions.propensities is None or len(rows) < FEWEST_FOR_HEAVY:
+            continue
+        weights = 1 / decisions.propensities[rows]
+        row, share = rows[weights.argmax()], weights.max() / weights.sum()
+        if share > HEAVY:
+            raise DataError(
+                f"{table.places([int(row)])[0]}: {column}: {decisions.propensities[row]:g}: this row alone has "
+                f"{percent(share)} of the weight of {name} (1 / probability, {len(rows):,} rows), so that the others "
+                "hardly count: correct the probability, or leave the row out"
+            )
 
 
 def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw: pd.DataFrame | None) -> Log:

@@ -160,7 +160,13 @@ def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray
     """A column of probabilities, (n_rows,); those outside (0, 1] are bad rows."""
     values = numbers(table[column])
     outside = ~((values > 0) & (values <= 1))
-    bad.add_values(table, outside, column, table[column].array, "must be a probability > 0 and <= 1")
+    bad.add_values(
+        table,
+        outside,
+        column,
+        table[column].array,
+        "must be a probability > 0 and <= 1, that of the treatment that the row got",
+    )
     return values
 
 

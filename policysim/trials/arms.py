@@ -7,7 +7,9 @@ for all, that was chosen on other patients.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -15,13 +17,22 @@ import pandas as pd
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.mask import mask_classes
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData, averaged, summed
+from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.report.findings import OUTCOME, UTILITY
-from policysim.study.checks import Z
+from policysim.study.checks import LEVEL, Z
 from policysim.trials.estimate_value import CrossFit, mean_of
-from policysim.trials.estimators import NOTHING, importance_weights, moments, over_splits, overlap_caveats, snips
+from policysim.trials.estimators import (
+    NOTHING,
+    Moments,
+    effective_size,
+    importance_weights,
+    moments,
+    over_splits,
+    overlap_caveats,
+    snips,
+)
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
@@ -50,7 +61,8 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
     Of rewards of 0 and 1 it is Wilson's (1927): all shares p with (v - p)^2 <= z^2 p (1 - p) / m, which are within
     [0, 1]. With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance,
-    or, where all rewards are the same, the effective sample size (sum w)^2 / sum w^2 (Kish 1965). So it is, too, of
+    but at most the effective sample size (sum w)^2 / sum w^2 (Kish 1965): an arm whose few heavy rows all failed has
+    a small variance by luck. Where all rewards are the same, m is the effective sample size. So it is, too, of
     being free of an event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative
     probability of survival in life table analysis), where the variance is Greenwood's.
 
@@ -70,7 +82,7 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
         found = moments(snips(weights, rewards, counts), counts) if n else NOTHING
         low = high = np.nan
         if n > 1 and data.is_binary:
-            low, high = _wilson(found.mean, found.standard_error, weights * mine.known.weights, counts)
+            low, high = _wilson(found, weights, mine)
         elif n > 1 and found.standard_error > 0:
             reach = found.quantile * found.standard_error
             low, high = found.mean - reach, found.mean + reach
@@ -80,14 +92,14 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
 
 
-def _wilson(share: float, error: float, weights: FloatArray, counts: IntArray | None) -> tuple[float, float]:
-    """Wilson's 95 % interval of a weighted share; its n that of a plain share with the same error."""
-    n = len(weights) if counts is None else int(counts.sum())
-    if error == 0:
-        m = float(summed(weights, counts)) ** 2 / float(weights @ (weights if counts is None else weights * counts))
+def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
+    """Wilson's 95 % interval of an arm's weighted share; its n that of a plain share with the same error, see above."""
+    n, share = found.n, found.mean
+    if found.standard_error == 0:
+        m = effective_size(weights * arm.known.weights, arm.counts)
     else:
         # The error has n - 1, a share's n: with equal weights m is n.
-        m = share * (1 - share) / (error**2 * (n - 1) / n)
+        m = min(share * (1 - share) / (found.standard_error**2 * (n - 1) / n), effective_size(weights, arm.counts))
     centre = (share + Z**2 / (2 * m)) / (1 + Z**2 / m)
     reach = Z / (1 + Z**2 / m) * float(np.sqrt(share * (1 - share) / m + (Z / (2 * m)) ** 2))
     return max(0.0, centre - reach), min(1.0, centre + reach)
@@ -119,6 +131,75 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
             frames.insert(0, means.assign(outcome=UTILITY, **ends))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
+
+
+def difference_of_means(one: Sequence[float], other: Sequence[float], stretch: float = 1.0) -> tuple[float, ...]:
+    """The difference of two independent means, each given with its interval, and the interval of the difference.
+
+    By squaring and adding the reaches of the two intervals (Newcombe 1998, Statistics in Medicine 17:873, method 10;
+    Zou & Donner 2008), which is then made `stretch` times as wide.
+
+    Examples
+    --------
+    >>> difference_of_means((0.9, 0.86, 0.93), (0.5, 0.47, 0.54))
+    (0.4, 0.343..., 0.442...)
+    """
+    (mean, low, high), (its, its_low, its_high) = one, other
+    below, above = math.hypot(mean - low, its_high - its), math.hypot(high - mean, its - its_low)
+    return mean - its, mean - its - stretch * below, mean - its + stretch * above
+
+
+def against_highest(arms: pd.DataFrame) -> pd.DataFrame:
+    """The arm with the highest mean less each other one, with intervals after which it may be said which is the best.
+
+    Parameters
+    ----------
+    arms : DataFrame
+        `arm`, `mean`, `low` and `high`, as `arm_means` has them.
+
+    Returns
+    -------
+    DataFrame
+        `arm` (the highest), `than`, `value`, `low`, `high`: other arms from the next highest on. Among arms that are
+        truly equal, an interval is above 0 in at most 5 % of logs, however many arms there are.
+
+    Notes
+    -----
+    Where the ordinary 95 % interval of each difference is above 0, the highest arm is the best, and these intervals are
+    given: that an arm was picked for its mean needs no correction if it is better than all others at once (Gutmann &
+    Maymin 1987, Is the selected population the best?). Otherwise some arms may still be worse than the highest, and
+    their intervals hold together (multiple comparisons with the best, Hsu 1996, chapters 4 and 5): the reach of the
+    ordinary interval is multiplied by q / 1.96. With independent normal means that have the errors of these arms and no
+    difference, either the highest is better than all others by 1.96 errors of their difference, or some two arms are
+    q errors apart, with probability 5 % in all. Hsu's own one-sided q would leave out arms that equal the best: of six
+    equal arms some in 22 %. The joint distribution is simulated, as errors are unequal; of two arms q is 1.96.
+    """
+    ranked = arms.sort_values("mean", ascending=False, kind="stable")[["arm", "mean", "low", "high"]]
+    (best, *highest), *others = ranked.itertuples(index=False, name=None)
+    apart = [difference_of_means(highest, mean) for _, *mean in others]
+    if not all(low > 0 for _, low, _ in apart):
+        errors = ((ranked["high"] - ranked["low"]) / 2).dropna().to_numpy()
+        stretch = _errors_apart(errors) / Z if len(errors) > 2 else 1.0
+        apart = [difference_of_means(highest, mean, stretch) for _, *mean in others]
+    rows = [(best, arm, *ends) for (arm, *_), ends in zip(others, apart, strict=True)]
+    return pd.DataFrame(rows, columns=["arm", "than", "value", "low", "high"])
+
+
+SIMULATED = 20_000
+
+
+def _errors_apart(errors: FloatArray) -> float:
+    """q of `against_highest`, for means of these errors in any unit, (k,)."""
+    means = np.random.default_rng(0).normal(size=(SIMULATED, len(errors))) * errors
+    widest, lead = np.zeros(SIMULATED), np.full((len(errors), SIMULATED), np.inf)
+    for one, other in combinations(range(len(errors)), 2):
+        apart = (means[:, one] - means[:, other]) / math.hypot(errors[one], errors[other])
+        np.maximum(widest, np.abs(apart), out=widest)
+        lead[one], lead[other] = np.minimum(lead[one], apart), np.minimum(lead[other], -apart)
+    named = (lead > Z).any(axis=0)
+    # So many of the others may still be further apart than q.
+    left = max(0, round((1 - LEVEL) * SIMULATED) - int(named.sum()))
+    return max(Z, float(np.sort(widest[~named])[-1 - left]))
 
 
 @dataclass(frozen=True)

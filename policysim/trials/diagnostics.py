@@ -6,7 +6,7 @@ Balance of the arms and propensities, as tables; where overlap fails; and what m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -18,10 +18,10 @@ from scipy.stats import chi2_contingency, chisquare
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
-from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
+from policysim.logs.log_source import ESTIMATE, LogSource, is_column, lot_words
 from policysim.logs.toml_text import toml_string
 from policysim.logs.treatments import lot
-from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
+from policysim.trials.estimators import SMALLEST_ESS, SURPRISE, effective_size, importance_weights, weight_sums
 
 POINTS = 41  # of each curve of propensities
 
@@ -300,9 +300,9 @@ FEWEST_FOLLOWED = 10
 class LogCaveats(NamedTuple):
     """What may be wrong with a log, a sentence for each doubt.
 
-    `errors` are signs of what no interval covers, doubtful allocation and treatments that some patients never get:
-    with them no conclusion is drawn. `others` are confounding, as far as propensities are estimated, and too few
-    patients.
+    `errors` are signs of what no interval covers, doubtful allocation or propensities, and treatments that some
+    patients never get: with them no conclusion is drawn. `others` are confounding, as far as propensities are
+    estimated, and too few patients.
     """
 
     errors: Sequence[str] = ()
@@ -327,7 +327,37 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
         if followed < FEWEST_FOLLOWED and censored
     ]
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
+    if is_column(source.propensity):
+        allocation = _recorded(data, str(source.propensity))
     return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)
+
+
+def _recorded(data: LoggedData, column: str) -> list[str]:
+    """Where recorded propensities do not fit: 1 / propensity sums over an arm's rows to the number of all rows."""
+    said = [
+        f"{column} does not fit: over the {rows:,} rows of “{name}” 1 / {column} sums to "
+        f"{reached * data.n_patients:,.0f}, and should sum to about {data.n_patients:,}, the number of all rows. Every "
+        "number here is biased."
+        for name, rows, reached in _doubtful_arms(data)
+    ]
+    if said and data.n_actions == 2:
+        for arm, name in enumerate(data.names):
+            flipped = np.where(data.actions == arm, data.propensities, 1 - data.propensities)
+            if (flipped > 0).all() and not _doubtful_arms(replace(data, propensities=flipped)):
+                said[-1] += (
+                    f" The column seems to be the probability of “{name}”, not that of the treatment that was "
+                    f"received: put 1 - {column} into the rows of “{data.names[1 - arm]}”."
+                )
+                break
+    return said
+
+
+def _doubtful_arms(data: LoggedData) -> list[tuple[str, int, float]]:
+    """The arms whose weights 1 / propensity do not sum to 1 per patient within chance, with rows and sum."""
+    sizes = data.by_action()
+    reached, spread = weight_sums(data, np.ones(data.n_actions), 1 / data.propensities)
+    apart = (np.abs(reached - 1) > SURPRISE * spread) & (sizes > 0)
+    return [(data.names[arm], int(sizes[arm]), float(reached[arm])) for arm in np.flatnonzero(apart)]
 
 
 def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:

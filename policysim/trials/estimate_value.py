@@ -16,6 +16,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of, summed
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
+from policysim.numbers import rounded
 from policysim.progress import SILENT, Progress
 from policysim.trials.estimators import (
     MODEL_BIAS,
@@ -27,6 +28,7 @@ from policysim.trials.estimators import (
     ips,
     moments,
     overlap_caveats,
+    range_caveats,
     snips,
     spread_caveats,
     weight_caveats,
@@ -256,17 +258,19 @@ def estimate_value(
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
     caveats, kind = overlap_caveats(log, shares, weights), ESTIMATORS[estimator]
+    # Of few folds it is Student's.
+    reach = (found.quantile if kind.contribution else found.reach) * found.standard_error
+    interval = found.mean - reach, found.mean + reach
+    caveats += range_caveats("the value", found.mean, interval, (0.0, 1.0), rounded) if log.is_binary else []
     caveats += weight_caveats(ess, log.n_patients, clip, clipped) if kind.contribution else []
     caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
     thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []
     if thin:
         caveats.append(f"too few rows to model the outcome of {', '.join(thin)}: a mean stands in for it.")
-    # Of few folds it is Student's.
-    reach = (found.quantile if kind.contribution else found.reach) * found.standard_error
     return OffPolicyEstimate(
         value=found.mean,
         standard_error=found.standard_error,
-        interval=(found.mean - reach, found.mean + reach),
+        interval=interval,
         ess=ess,
         largest_weight=float(weights.max()),
         clipped_share=clipped,

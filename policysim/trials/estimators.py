@@ -9,7 +9,7 @@ value with what it takes to judge it; what may be wrong with one is said in word
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -126,8 +126,8 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-# Of splits; and errors of what they say together that other splits hardly exceed: one in 1,000.
-NEARLY_ALL, CLEAR = 0.95, 3.3
+# What is exactly 0 in so many of the splits is 0: an odd split decides nothing.
+NEARLY_ALL = 0.95
 
 
 class OverSplits(NamedTuple):
@@ -142,23 +142,28 @@ class OverSplits(NamedTuple):
 def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     """What independent random splits of the same patients say together.
 
-    The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
-    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
-    values is the value of their difference). The ends are moved out by 3.3 standard errors of the mean over the splits:
-    an interval that excludes 0 is clear of it, and other splits hardly change that. What is exactly 0 in nearly all
-    splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
+    The median of the values, with the variance median(s_r^2 + (v_r - median)^2), so that it also covers how much
+    depends on the split (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3). What is exactly 0
+    in nearly all splits, as of a policy that is one arm for all, is 0; in most of them, it is 0 with the mean of these
+    variances, as the others say that it need not be.
     """
     found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
     if np.isnan(found[:, 0]).any():
         return OverSplits(*(np.nan,) * 4)
-    values, errors, reaches = found.T
-    if ((values == 0) & (errors == 0)).mean() >= NEARLY_ALL:
+    if (found[:, :2] == 0).all(axis=1).mean() >= NEARLY_ALL:
         return OverSplits(0.0, 0.0, 0.0, 0.0)
-    centre = float(values.mean())
-    apart = minus(values, np.full_like(values, centre))  # the mean of equal numbers is off by rounding
-    error = float(np.sqrt(np.mean(errors**2 + apart**2)))
-    reach = float(reaches.mean()) * error + CLEAR * float(apart.std()) / math.sqrt(len(values))
-    return OverSplits(centre, centre - reach, centre + reach, error)
+    return OverSplits(*(float(each) for each in combined(*found.T)))
+
+
+def combined(values: FloatArray, errors: FloatArray, reaches: FloatArray) -> FloatArray:
+    """`over_splits` of arrays (..., n_splits), but for what is 0 in nearly all: (4, ...)."""
+    centre = np.median(values, axis=-1)
+    apart = minus(values, np.broadcast_to(centre[..., None], values.shape))
+    variances = errors**2 + apart**2
+    variance = np.median(variances, axis=-1)
+    error = np.sqrt(np.where(variance > 0, variance, variances.mean(axis=-1)))
+    reach = np.median(reaches, axis=-1) * error
+    return np.stack([centre, centre - reach, centre + reach, error])
 
 
 def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> FloatArray:
@@ -212,12 +217,8 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     for each action a, with a variance of at most (mean of p) (largest w) / n. A smaller mean is what lacks support; a
     larger one says that propensities are too small. `shares` are the means of p, (k,); weights those before clipping.
     """
-    own = weights if log.counts is None else weights * log.counts
-    reached = np.bincount(log.actions, weights=own, minlength=log.n_actions) / log.n_patients
+    reached, spread = weight_sums(log, shares, weights)
     taken = log.by_action()
-    # A product with 0 and 1 is three times as fast as picking an action's rows.
-    largest = np.array([(weights * (log.actions == action)).max() for action in range(log.n_actions)])
-    spread = np.sqrt(shares * largest / log.n_patients)
     said = []
     for action, (name, share) in enumerate(zip(log.names, shares, strict=True)):
         missing = share - reached[action]
@@ -240,6 +241,15 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     return said
 
 
+def weight_sums(log: LoggedData, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The weights of each action's rows over the number of patients, and a bound of their standard deviation, (k,)."""
+    own = weights if log.counts is None else weights * log.counts
+    reached: FloatArray = np.bincount(log.actions, weights=own, minlength=log.n_actions) / log.n_patients
+    # A product with 0 and 1 is three times as fast as picking an action's rows.
+    largest = np.array([(weights * (log.actions == action)).max() for action in range(log.n_actions)])
+    return reached, np.sqrt(shares * largest / log.n_patients)
+
+
 def weight_caveats(ess: float, n_patients: int, clip: float | None, clipped_share: float) -> list[str]:
     """Too few effective rows; clipping."""
     said = []
@@ -254,6 +264,32 @@ def weight_caveats(ess: float, n_patients: int, clip: float | None, clipped_shar
             "not allow for that."
         )
     return said
+
+
+# An interval that holds so much of what is possible says next to nothing.
+NEARLY_EVERYTHING = 0.9
+
+
+def range_caveats(
+    what: str, value: float, interval: tuple[float, float], limits: tuple[float, float], written: Callable[[float], str]
+) -> list[str]:
+    """A value that is impossible, and an interval that holds nearly all values that are possible.
+
+    `what` has the value, as the subject of a sentence; `written` writes a number.
+    """
+    low, high = limits
+    possible = f"{written(low)} to {written(high)}"
+    if not low - ROUNDING * abs(low) <= value <= high + ROUNDING * abs(high):
+        return [
+            f"{what} is {written(value)}, which is impossible ({possible} are possible): a few patients who hardly had "
+            "a chance of their treatment decide it. Check their propensities."
+        ]
+    if interval[1] - interval[0] >= NEARLY_EVERYTHING * (high - low) > 0:
+        return [
+            f"{what} may be nearly anything: its 95 % interval is {written(interval[0])} to {written(interval[1])}, "
+            f"and {possible} are possible."
+        ]
+    return []
 
 
 def spread_caveats(found: Moments) -> list[str]:

@@ -21,7 +21,7 @@ from policysim.logs.outcome_models import PENALTIES, contrasts
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.estimators import CLEAR, moments, snips
+from policysim.trials.estimators import moments, snips
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
@@ -29,6 +29,8 @@ LEVEL = 0.05
 LEAST_P = 0.001
 FEWEST_IN_FOLD = 5
 ASKED = "different effects in different patients"
+# Errors that the rank of a median hardly exceeds: one in 1,000.
+CLEAR = 3.3
 # After so many splits it is looked whether the median is clear of half the level.
 LOOKS = (20, 50, 100, 200, 400, 700, 1000)
 

@@ -38,8 +38,8 @@ from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
 REPEATS, MOST_TIMES = 20, 8
-# An end of an interval that is nearer to 0 than this share of its reach might be beyond 0 by other splits.
-CLOSE = 0.25
+# An end of an interval that is nearer to 0 than so many errors of a median of splits might be beyond 0 by others.
+CLOSE = 2.0
 FOLDS = 5
 FEWEST_PATIENTS = 10
 
@@ -357,7 +357,7 @@ def measured_on_splits(
 ) -> tuple[dict[Policy, list[Measured]], str]:
     """What each policy is worth on each split, and the arm that is the one for all on most folds.
 
-    More splits are made while a difference of one of `judged` is told, but not by much.
+    More splits are made while others might change the verdict on one of `judged`.
     """
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
@@ -365,7 +365,7 @@ def measured_on_splits(
     progress.expect(REPEATS * len(jobs))
 
     def more() -> bool:
-        wanted = any(is_closely_told([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
+        wanted = any(is_close([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
         if wanted:
             progress.expect(REPEATS * len(jobs))
         return wanted
@@ -399,14 +399,15 @@ def judged_on_splits(
     return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
 
 
-def is_closely_told(differences: Sequence[Moments]) -> bool:
-    """Whether the interval of a difference over some splits excludes 0, but not by much: then more splits are made.
+def is_close(differences: Sequence[Moments]) -> bool:
+    """Whether other splits might move 0 into the interval of a difference, or out of it: then more splits are made.
 
-    Where all of a few splits choose the same arm for all, the interval does not cover that others would choose another
-    one. None is added where 0 is inside: more splits only take back what was told.
+    The median of n splits has an error of about sqrt(pi / 2) times their standard deviation over sqrt(n).
     """
-    _, low, high, _ = over_splits(differences)
-    return bool(0 < max(low, -high) < CLOSE * (high - low) / 2)
+    _, low, high, error = over_splits(differences)
+    spread = float(np.std([each.mean for each in differences]))
+    wobble = math.sqrt(math.pi / 2 / len(differences)) * spread
+    return bool(error > 0 and min(abs(low), abs(high)) < CLOSE * wobble)
 
 
 def groups_of(log: Log, by: Sequence[str]) -> Groups:

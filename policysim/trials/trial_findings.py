@@ -18,6 +18,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
+from policysim.numbers import rounded
 from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, hides_of, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
@@ -25,7 +26,7 @@ from policysim.study.example_patients import example_patients, example_probabili
 from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
 from policysim.study.stated_bounds import broken_bounds
-from policysim.trials.arms import arms_of
+from policysim.trials.arms import against_highest, arms_of
 from policysim.trials.diagnostics import (
     IMBALANCE,
     LogCaveats,
@@ -34,6 +35,7 @@ from policysim.trials.diagnostics import (
     log_caveats,
     propensities_of,
 )
+from policysim.trials.estimators import range_caveats
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_columns import PARTS, calibration_of
 from policysim.utility import COSTS
@@ -121,7 +123,10 @@ def find(
     options = _options(draws, others, everyone)
     limits = limits_of(study, problem, options, everyone)
     tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
-    differences = _differences(log, options, everyone, tables["arms"])
+    shown = {} if log.data.costs is not None else log.outcomes
+    outcome = next((name for name, values in shown.items() if np.array_equal(values, log.data.rewards)), UTILITY)
+    of_outcome = tables["arms"][tables["arms"]["outcome"] == outcome]
+    differences = _differences(options, everyone, of_outcome)
     harmed = _harmed(log, compared, options)
     if doubts.errors:
         differences["verdict"] = NOT_SHOWN
@@ -139,6 +144,7 @@ def find(
             *([unread] if study.log.unread else []),
             *doubts.errors,
             *doubts.others,
+            *([] if study.log.guessed_range else _doubtful_values(study, options, of_outcome)),
             *(f"left out: {reason}" for reason in left_out),
             *_broken(study, problem, options, everyone),
         ),
@@ -182,6 +188,20 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
         benefit_kept=numbers["benefit_kept"],
         **{name: numbers[name] for name in EXPECTED if name in numbers},
     )
+
+
+def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFrame) -> list[str]:
+    """Values of options that are impossible, and options and arms that may be worth nearly anything."""
+    now = options[(options["section"] == OPTION) & (options["epsilon"] == study.epsilon)]
+    rows = [
+        *now[["option", "value", "low", "high"]].itertuples(index=False),
+        *(("“" + arms["arm"] + "”").to_frame().join(arms[["mean", "low", "high"]]).itertuples(index=False)),
+    ]
+    return [
+        text
+        for name, value, low, high in rows
+        for text in range_caveats(f"The mean outcome of {name}", value, (low, high), study.utility_range, rounded)
+    ]
 
 
 def _broken(
@@ -228,13 +248,12 @@ def limits_of(
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "limit", "value", "low", "high"])
 
 
-def _differences(log: Log, options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame) -> pd.DataFrame:
+def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame) -> pd.DataFrame:
     """Each option against A, B against C, and the arm with the best mean against each other.
 
     Where treatments cost something, the difference in utility has two parts, which follow it: outcome minus costs.
     """
-    shown = {} if log.data.costs is not None else log.outcomes
-    outcome = next((name for name, values in shown.items() if np.array_equal(values, log.data.rewards)), UTILITY)
+    outcome = str(arms["outcome"].iloc[0])
     rows: list[tuple[str, float, str, str, str, float, float, float]] = []
     others = options[options["option"] != SAME]
     for section, option, policy, epsilon in others[["section", "option", "policy", "epsilon"]].itertuples(index=False):
@@ -245,32 +264,13 @@ def _differences(log: Log, options: pd.DataFrame, everyone: pd.DataFrame, arms: 
             if option == PRIVATE:
                 against_c = (0 - row[f"loss{end}{side}"] for side in ("", "_high", "_low"))
                 rows.append((section, epsilon, option, EACH, name, *against_c))
-    ranked = arms[arms["outcome"] == outcome].sort_values("mean", ascending=False, kind="stable")
-    (best, *best_mean), *worse = ranked[["arm", "mean", "low", "high"]].itertuples(index=False, name=None)
-    for arm, *mean in worse:
-        rows.append((ARM, math.nan, best, arm, outcome, *difference_of_means(best_mean, mean)))
+    for best, arm, *apart in against_highest(arms).itertuples(index=False, name=None):
+        rows.append((ARM, math.nan, best, arm, outcome, *apart))
     table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "outcome", "value", "low", "high"])
     # Fewer costs are better.
     signs = np.where(table["outcome"] == COSTS, -1, 1)
     ends = np.sort(table[["low", "high"]].to_numpy() * signs[:, None], axis=1)
     return table.assign(verdict=[verdict_of_interval(*each) for each in ends])
-
-
-def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
-    """The difference of two independent means, each given with its interval, and the interval of the difference.
-
-    By squaring and adding the reaches of the two intervals (Newcombe 1998, Statistics in Medicine 17:873, method 10;
-    Zou & Donner 2008). That the best of several arms is better than the second needs no correction for having been
-    picked (Gutmann & Maymin 1987).
-
-    Examples
-    --------
-    >>> difference_of_means((0.9, 0.86, 0.93), (0.5, 0.47, 0.54))
-    (0.4, 0.343..., 0.442...)
-    """
-    (mean, low, high), (its, its_low, its_high) = one, other
-    below, above = math.hypot(mean - low, its_high - its), math.hypot(high - mean, its - its_low)
-    return mean - its, mean - its - below, mean - its + above
 
 
 def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataFrame:

@@ -25,8 +25,8 @@ def trial(small_trial):
 
 
 CASES = [
-    ("p", 0, "p: must be a probability > 0 and <= 1, got "),
-    ("p", 1.5, "p: must be a probability > 0 and <= 1, got "),
+    ("p", 0, "p: must be a probability > 0 and <= 1, that of the treatment that the row got, got "),
+    ("p", 1.5, "p: must be a probability > 0 and <= 1, that of the treatment that the row got, got "),
     ("arm", "x", "arm: must be one of the treatments 0, 1, got 'x'"),
     ("arm", None, "arm: must be one of the treatments 0, 1, is missing"),
     ("success", "yes", "success: must be a finite number within ±1e+50, got 'yes'"),
@@ -123,3 +123,12 @@ def test_a_file_that_cannot_be_read_is_told_in_one_line(load, section, tmp_path,
     assert len(lines) == 1
     assert said in lines[0]
     assert "trial.csv" in lines[0]
+
+
+def test_a_row_that_has_nearly_all_weight_of_its_arm_is_refused(load, known, trial, tmp_path):
+    trial = pd.concat([trial] * 5, ignore_index=True).assign(pid=range(30))
+    trial.loc[3, "p"] = 1e-9
+    rows = (trial["arm"] == trial.loc[3, "arm"]).sum()
+    (line,) = refused(load, known, trial__csv=trial)
+    assert line.startswith(f"{(tmp_path / 'trial.csv').as_posix()}:5: row 4: p: 1e-09: this row alone has ")
+    assert f"of the weight of {trial.loc[3, 'arm']} (1 / probability, {rows} rows)" in line

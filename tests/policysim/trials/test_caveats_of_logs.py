@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 from small_trials import make_trial
 
+from policysim.logs.log_frame import LoggedData
 from policysim.trials.diagnostics import log_caveats
+from policysim.trials.estimators import range_caveats
 
 
 def every(log, source):
@@ -42,3 +44,41 @@ def test_estimated_propensities_and_few_patients_are_told():
     said = said.others
     assert any("confounding" in caveat for caveat in said)
     assert any("effective sample size of the log is 60" in caveat for caveat in said)
+
+
+def recorded(n_rows=1500):
+    """A log of doctors who give treatment 1 to half of x = 0, 65 % of x = 1, 80 % of x = 2; and P(1)."""
+    rng = np.random.default_rng(5)
+    trial = make_trial(n_rows, 0.0, seed=5, log=replace(make_trial(30, 0.0, 1).study.log, propensity="ps"))
+    x = trial.log.space.codes(trial.log.records)[:, 1]
+    chance = 0.5 + 0.15 * x
+    actions = (rng.random(n_rows) < chance).astype(int)
+    data = LoggedData(actions, trial.log.data.rewards, np.where(actions == 1, chance, 1 - chance), ("0", "1"))
+    return trial.study.log, replace(trial.log, data=data, missing=(0, 0)), chance
+
+
+def test_recorded_propensities_that_fit_are_believed_and_others_are_named_with_the_likely_cause():
+    source, log, chance = recorded()
+    assert not every(log, source)
+    for arm, of in ((1, chance), (0, 1 - chance)):
+        wrong = replace(log, data=replace(log.data, propensities=of))
+        (said,) = log_caveats(wrong, source).errors
+        rows = log.data.actions == 1 - arm
+        total = (1 / of[rows]).sum()
+        assert (
+            f"over the {rows.sum():,} rows of “{1 - arm}” 1 / ps sums to {total:,.0f}, and should sum to about 1,500"
+            in said
+        )
+        assert f"seems to be the probability of “{arm}”" in said
+        assert f"put 1 - ps into the rows of “{1 - arm}”" in said
+    # All too small: no treatment's probability explains it.
+    said = log_caveats(replace(log, data=replace(log.data, propensities=log.data.propensities / 2)), source).errors
+    assert len(said) == 2 and not any("seems to be" in text for text in said)
+
+
+def test_an_impossible_value_and_an_interval_of_nearly_everything_are_called_that():
+    one, other = (range_caveats("A", *each, (0.0, 1.0), str) for each in ((1.2, (0.4, 2.0)), (0.5, (0.04, 0.96))))
+    assert "A is 1.2, which is impossible (0.0 to 1.0 are possible)" in one[0]
+    assert "A may be nearly anything: its 95 % interval is 0.04 to 0.96" in other[0]
+    assert not range_caveats("A", 0.5, (0.1, 0.9), (0.0, 1.0), str)
+    assert not range_caveats("A", 1.0, (1.0, 1.0), (0.0, 1.0), str)

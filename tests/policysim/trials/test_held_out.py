@@ -13,7 +13,7 @@ from policies.catalogue import CATALOGUE, make_policy
 from policysim.numbers import possible
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments
-from policysim.trials.trial_columns import FOLDS, MOST_TIMES, compare_log, is_closely_told, split_log
+from policysim.trials.trial_columns import FOLDS, MOST_TIMES, compare_log, is_close, split_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
 
@@ -32,6 +32,15 @@ def table(trial):
         found = compare_log(trial.study, trial.log, progress)
     assert progress.done == progress.expected == 4 * (FOLDS + 3 + 3 * 2)
     return found
+
+
+@pytest.fixture(scope="module")
+def of_one_split(trial):
+    """The same of a single split, where medians are plain numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial_columns, "REPEATS", 1)
+        patch.setattr(trial_columns, "MOST_TIMES", 1)
+        return compare_log(trial.study, trial.log)
 
 
 def test_a_patient_never_has_a_part_in_the_scores_that_judge_them(trial):
@@ -87,7 +96,8 @@ def test_every_private_policy_keeps_its_epsilon_over_all_declared_records(table)
     assert (private["epsilon_spent"] >= 0).all()
 
 
-def test_differences_and_losses_are_those_of_the_values(table):
+def test_differences_and_losses_of_a_split_are_those_of_the_values(of_one_split):
+    table = of_one_split
     for group in (table["group"] == "all", table["group"] == "old"):
         rows = table[group & (table["epsilon"] == 4.0) & (table["level"] != "0")].set_index("policy")
         assert rows.loc["greedy", ["loss", "loss_low", "loss_high"]].tolist() == [0, 0, 0]
@@ -97,7 +107,8 @@ def test_differences_and_losses_are_those_of_the_values(table):
         assert np.allclose(rows.loc["greedy", "value"] - rows["value"], rows["loss"], atol=1e-12)
 
 
-def test_break_even_gains_are_those_of_a_mixture_of_greedy_and_uniform(table):
+def test_break_even_gains_are_those_of_a_mixture_of_greedy_and_uniform(of_one_split):
+    table = of_one_split
     # Response is greedy with probability l, else uniform: l gain = (1 - l) (best arm - mean of the arms) breaks even.
     overall = table[table["group"] == "all"]
     for epsilon in (0.5, 4.0):
@@ -129,12 +140,17 @@ def test_the_fitted_value_is_what_each_version_is_worth_to_the_problem_that_it_w
 
 
 @pytest.mark.parametrize(
-    ("errors", "close"), [(0.0, False), (1.0, False), (2.2, True), (-2.2, True), (2.6, False), (-4.0, False)]
+    ("errors", "close"),
+    [(0.0, False), (1.5, False), (1.9, True), (2.1, True), (-2.1, True), (2.6, False), (-4.0, False)],
 )
-def test_a_difference_is_told_closely_if_its_interval_ends_just_beyond_0(errors, close):
-    # 1.96 errors reach to 0; by a quarter of that more, 2.45 errors, it is told clearly.
-    assert is_closely_told([Moments(10**6, 0.01 * errors, 0.01)] * 3) == close
-    assert not is_closely_told([Moments(10**6, 0.0, 0.0)] * 3)
+def test_a_difference_is_close_if_other_splits_might_move_0_across_an_end_of_its_interval(errors, close):
+    # Values .3 errors apart, to either side of the median: a median of nine has an error of about .125 of theirs.
+    apart = 0.3 * np.repeat([-1, 0, 1], 3)
+    splits = [Moments(10**6, 0.01 * (errors + each), 0.01) for each in apart]
+    assert np.std(apart) * math.sqrt(math.pi / 2 / 9) == pytest.approx(0.1023, abs=1e-4)
+    # The error of all together is the root of 1 + .09: 2.046 of them reach to 0.
+    assert is_close(splits) == close
+    assert not is_close([Moments(10**6, 0.0, 0.0)] * 3)
 
 
 @pytest.mark.parametrize(("told", "times"), [([False], 1), ([True, False], 2), ([True] * (MOST_TIMES - 1), MOST_TIMES)])
@@ -147,7 +163,7 @@ def test_what_is_told_by_little_is_asked_of_more_splits(trial, monkeypatch, told
         return next(answers)
 
     monkeypatch.setattr(trial_columns, "REPEATS", 2)
-    monkeypatch.setattr(trial_columns, "is_closely_told", closely)
+    monkeypatch.setattr(trial_columns, "is_close", closely)
     progress = CountedProgress()
     study = replace(trial.study, policies=("uniform", "best-fixed", "exponential"), epsilons=(0.5, 4.0), by=())
     compare_log(study, trial.log, progress)
