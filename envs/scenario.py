@@ -366,7 +366,8 @@ class Scenario:
         if name not in self.space.names:
             return self.counted_title(name)
         title = self.outcome_title(name)
-        return f"days with {f'“{title}”' if self.space.feature(name).words else title}"
+        # Words of a level are of any kind: "infected", "loss of taste".
+        return f"days in the state “{title}”" if self.space.feature(name).words else f"days with {title}"
 
     def one_title(self, name: str) -> str:
         """One of an outcome, in words."""

@@ -320,7 +320,7 @@ def readme(results: KnownDoses, bands: pd.DataFrame, chances: FloatArray, rows: 
   cohort says the same of each to within {apart:.0f} of {THOUSAND:,}.
 - Without a dose, the best guess of VKORC1 from age and weight is right for {guess[ONE]:.0f} of 100; after the dose
   that is best for each, for {guess[EACH]:.0f}; after a private one at ε = {EPSILON:g}, for {guess[private]:.0f}.
-- Who pays, held out, against one dose for all, of {THOUSAND:,} of them: {paid}.
+- More or fewer right bands, held out, than with one dose for all, of {THOUSAND:,} of them: {paid}.
 - Fredrikson et al. (2014, USENIX Security 23:17-32) ask the same of models of warfarin doses: a published dosing
   model lets others predict a patient's genetic markers, differential privacy prevents this at a carefully selected
   budget, and patients of dosing models which are private enough are then exposed to more strokes, bleeding and
@@ -346,7 +346,7 @@ beyond one dose for all, which is the middle one.
 Of 100, by the cohort: how often the best guess of VKORC1 is right for somebody who knows age, weight and the dose;
 and the least and largest belief in {RARE} after a dose, of somebody who knows the dose only.
 
-## Who pays
+## Who gains and who loses
 
 {in_markdown(texts(by_group))}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -196,7 +197,7 @@ def _introduced(view: View) -> Iterator[Option]:
         else:
             way = DRAWN.get(row["policy"]) or _drawn_daily(view.days_of(row["policy"]))
             hides = "nothing" if row["hides"] == NOTHING else f"the whole course{but} up to {view.at}"
-            gives = f"{way_title(row['policy']).replace('drawn daily: ', '')}: {way}; hides {hides}"
+            gives = f"{way_title(row['policy']).removeprefix('drawn daily: ')}: {way}; hides {hides}"
         yield Option(letter, row["title"], gives)
 
 
@@ -314,7 +315,7 @@ def _numbers(view: View) -> Grid:
     rows: list[tuple[str, ...]] = []
     for row in rows_of(view.rows):
         if row["outcome"] != REST or any(row[pair] for pair in pairs):
-            rest = [title.removeprefix("days with ") for title in view.details.rest[view.total]]
+            rest = [re.sub("^days (with|in the state) ", "", title) for title in view.details.rest[view.total]]
             title = row_title(row, rest, COSTS in set(view.rows["outcome"]))
             rows.append((title, *cells_of(row, letters, pairs)))
     told = [right(view.options[letter]["guess_rate"]) for letter in letters]

@@ -184,6 +184,13 @@ def fix_ticks(figure: Figure, font: float) -> None:
     for axis in figure.findobj(Axis):
         axis.set_tick_params(labelsize=axis.get_tick_params().get("labelsize", font))
         axis.get_ticklabels()
+        for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
+            vars(formatter)["fix_minus"] = _with_minus
+
+
+def _with_minus(text: str) -> str:
+    """Numbers with a minus sign and no hyphen, whatever `axes.unicode_minus` says when a figure is saved."""
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def thin_ticks(axes: Axes | SecondaryAxis) -> None:

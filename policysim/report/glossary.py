@@ -38,8 +38,8 @@ GLOSSARY = {
     "Total ε": "The ε of all treatments of a patient together, from the first day to the last.",
     "Two patients told apart": "How often an observer who sees the treatment can say which of two patients got it: 50 "
     "of 100 with a coin toss, at most 73 of 100 at ε = 1.",
-    "Utility": "All outcomes of a patient as one number, each outcome times its weight. Utility lost is compared with "
-    "the best treatment for each patient.",
+    "Utility": "All outcomes of a patient as one number, each outcome times its weight; a unit of utility, or of cost, "
+    "is as much as one outcome of weight 1. Utility lost is compared with the best treatment for each patient.",
     "Versions of the model": "The model with its uncertain numbers varied, for example 200 times. An option is better "
     "if it is better in at least 90 of 100 versions, and worse if in at most 10.",
     "Weighs": "What one event counts in utility, such as 100 for a death and 0.1 for a headache.",

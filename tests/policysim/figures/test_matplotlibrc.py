@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 
@@ -100,3 +101,12 @@ def test_a_figure_that_is_saved_later_does_not_follow_the_settings_of_then(reque
 
     figure = draw(request.getfixturevalue(name))
     assert saved(**{"font.size": 30, "xtick.color": "red", "ytick.major.size": 20, "grid.color": "red"}) == saved()
+
+
+def test_numbers_below_0_have_a_minus_sign_whatever_holds_when_a_figure_is_saved(logged):
+    figure = figures.frontier(logged)
+    with mpl.rc_context({"axes.unicode_minus": False, "svg.fonttype": "none"}):
+        figure.savefig(file := io.BytesIO(), format="svg")
+    numbers = re.findall(r">([-−]?[\d.,]+)<", file.getvalue().decode())
+    assert any(number.startswith("−") for number in numbers)
+    assert not any(number.startswith("-") for number in numbers)
