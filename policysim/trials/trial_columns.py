@@ -445,6 +445,7 @@ def policy_rows(
         name: np.mean([[group[name] for group in split.means] for split in measured], axis=0)
         for name in measured[0].means[0]
     }
+    _make_parts_add_up(said, by_group)
     # Nothing is what is impossible; an interval still holds its estimate.
     ranges = {"value": limits, **{name: (0.0, 1.0) for name in said if name.startswith("p_")}}
     for name, (lowest, highest) in ranges.items():
@@ -499,6 +500,21 @@ def policy_rows(
             "fitted_value": float(np.mean([split.fitted_value for split in measured])),
         }
     )
+
+
+def _make_parts_add_up(said: Mapping[str, FloatArray], by_group: Sequence[Sequence[Mapping[str, Moments]]]) -> None:
+    """Centre shares and costs at their means over splits, in which they are known; and outcomes at utility and costs.
+
+    Medians over splits do not add up.
+    """
+    for name, found in said.items():
+        if name.startswith("p_") or name.endswith(COSTS):
+            means = np.mean([[each[name].mean for each in splits] for splits in by_group], axis=1)
+            found[:, :3] += (means - found[:, 0])[:, None]
+    for what, whole in zip(OF_PARTS, ("value", "difference", "loss"), strict=True):
+        if f"{what}_{COSTS}" in said:
+            outcome = said[f"{what}_{OUTCOME}"]
+            outcome[:, :3] += (said[whole] + said[f"{what}_{COSTS}"] - outcome)[:, :1]
 
 
 def _gains_to_break_even(said: Mapping[str, FloatArray], means: Mapping[str, FloatArray], most: float) -> list[float]:

@@ -14,6 +14,7 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.study.study_problem import problem_of_log
+from policysim.trials import trial_columns
 from policysim.trials.estimate_value import ESTIMATORS, cross_fit, estimate_value
 from policysim.trials.trial_columns import compare_log, split_log
 from policysim.trials.trial_findings import find
@@ -60,8 +61,9 @@ def test_costs_are_taken_off_exactly_whatever_the_estimator():
         assert found.value == pytest.approx(free.value - (policy @ COSTS).mean(), abs=1e-12)
 
 
-@pytest.mark.usefixtures("one_split")
-def test_the_parts_of_a_utility_add_up_and_equal_costs_change_no_choice():
+def test_the_parts_of_a_utility_add_up_and_equal_costs_change_no_choice(monkeypatch):
+    monkeypatch.setattr(trial_columns, "REPEATS", 4)
+    monkeypatch.setattr(trial_columns, "MOST_TIMES", 1)
     policies = ("best-fixed", "greedy", "uniform", "optimal", "randomized-response")
     trial = make_trial(600, 0.3, 2, policies=policies)
     alike, dear = (compare_log(*with_costs(trial, costs)) for costs in ((0.3, 0.3, 0.3), COSTS))
