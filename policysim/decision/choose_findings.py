@@ -58,6 +58,8 @@ class ChooseDetails:
         Of the model; 0 where the stated numbers alone are known, and of a log.
     of_log : bool
         Whether patients held out decide.
+    clusters : int
+        How many clusters these are in; 0 where they are independent.
     choice : str
         Why that is chosen: one of the constants of this module.
     chosen : str
@@ -89,6 +91,7 @@ class ChooseDetails:
     verdicts: pd.DataFrame
     versions: int
     of_log: bool
+    clusters: int
     choice: str
     chosen: str
     single: str
@@ -178,6 +181,7 @@ def find(
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),
         of_log=held_out is not None,
+        clusters=0 if held_out is None else held_out.attrs.get("clusters", 0),
         choice=choice,
         chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
         single=next(candidate.letter for candidate in candidates if candidate.gives(best_single)),

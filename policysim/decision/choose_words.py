@@ -123,9 +123,10 @@ def _sureness(row: Mapping[str, Any], details: ChooseDetails) -> str:
         versions = f"{plain(judged['better_in'])} of {plain(details.versions)} versions of the model"
         return f"B has more utility than {single} in {versions}, in which its uncertain numbers vary."
     if math.isfinite(judged["low"]):
+        by = f", by {plain(details.clusters)} clusters" if details.clusters else ""
         return (
             f"On patients who were not used to build it, B has {interval(judged['low'], judged['high'], sign=True)} "
-            f"more utility than {single} ({percent(LEVEL)} interval)."
+            f"more utility than {single} ({percent(LEVEL)} interval{by})."
         )
     if details.of_log:
         return f"Nobody has tested B against {single} on other patients."

@@ -3,6 +3,7 @@
 log_source      LogSource: what a study says about its log, and its keys; nothing heavy is imported
 binning         the features that a study declares, by their levels or by the cuts between bins
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
+clusters        villages, wards, several rows of a person: whole clusters in folds, and columns that decide treatment
 treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
 outcomes        which columns can be the outcome, and which is
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan and Meier

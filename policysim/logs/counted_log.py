@@ -72,6 +72,7 @@ def require_countable(source: LogSource) -> None:
     """UsageError for a study of a log that cannot be counted: what it needs rows for."""
     wrong = {
         "three files are joined by id or by row: join them first": TABLE not in source.files,
+        "cluster: intervals by cluster need its rows: leave the key out, or read one file": bool(source.cluster),
         "[data.treatments] must declare the treatments: which occur is not known before all is counted": (
             not source.treatments
         ),

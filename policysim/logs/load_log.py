@@ -18,6 +18,7 @@ from policies.levels import level_wanted
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
 from policysim.logs.censoring import CENSORING, by_arm, read_times
+from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
@@ -61,6 +62,9 @@ class Log:
         The numbers of the features that are declared by cuts.
     censored : DataFrame
         Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORING`.
+    deciding : tuple of (str, int)
+        Columns that the study leaves out and that decide the treatment, with how many values of each repeat
+        (`clusters.deciding_columns`).
     """
 
     data: LoggedData
@@ -72,6 +76,7 @@ class Log:
     raw: pd.DataFrame | None = None
     censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
+    deciding: tuple[tuple[str, int], ...] = ()
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
         """The log with its rows in folds at random, and the fold of each; see `LoggedData.dealt`."""
@@ -110,10 +115,12 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         the study.
     """
     read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
-    tables = LogTables(read, source.id).with_joined(source.joined)
-    tables.require([(tables.features, name) for name in source.features])
+    tables = LogTables(read, source.id, source.repeats).with_joined(source.joined)
+    clustered = [source.cluster] if source.cluster else []
+    tables.require([(tables.features, name) for name in [*source.features, *clustered]])
     bad = BadRows(show=source.show_values or not all_hidden)
     records = read_records(tables.features, source, bad)
+    clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad)
@@ -121,7 +128,13 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
     cut = [name for name, feature in source.features.items() if feature.cuts]
     raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
-    return log_of(source, records, decisions, raw)
+    log = log_of(source, records, decisions, raw, clusters)
+    used = {*source.features, source.id, source.cluster, *source.outcome, *source.later, source.propensity}
+    used |= {source.treatment, *source.joined}
+    others = [name for name in tables.features.columns if name not in used]
+    return replace(
+        log, deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions))
+    )
 
 
 # A row with more than this share of its arm's weight leaves nothing to the others; of fewer rows that is no wonder.
@@ -145,7 +158,13 @@ def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisio
             )
 
 
-def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw: pd.DataFrame | None) -> Log:
+def log_of(
+    source: LogSource,
+    records: IntArray,
+    decisions: LoggedDecisions,
+    raw: pd.DataFrame | None,
+    clusters: IntArray | None = None,
+) -> Log:
     """The log of a study from its rows: those without a reward are left out.
 
     Parameters
@@ -157,8 +176,19 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         What was decided for each, and what came of it.
     raw : DataFrame, n_rows, or None
         The numbers of the features that are declared by cuts.
+    clusters : array, (n_rows,), optional
+        The number of each row's cluster.
+
+    Raises
+    ------
+    DataError
+        For clusters that are too few (`clusters.require_clusters`).
     """
     kept = decisions.kept()
+    if clusters is not None:
+        clusters = clusters[kept]
+        place = next(iter(source.files.values())).as_posix()
+        require_clusters(place, source.cluster, clusters, decisions.actions[kept], decisions.names)
     counts, parts = decisions.counts_of(kept), None
     if source.propensity == ESTIMATE and counts is not None:
         rows, parts, counts = counted_parts(decisions.actions[kept], counts, decisions.names)
@@ -172,7 +202,8 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         occurring, groups = np.unique(records[kept], return_inverse=True)
         levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-        propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
+        options: dict[str, IntArray | None] = {"counts": counts, "parts": parts, "clusters": clusters}
+        propensities = estimate_propensities(patients, groups, actions, decisions.names, **options)
     rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORING)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
     if source.follow_up and decisions.followed:
@@ -188,6 +219,7 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
             observed,
             counts,
             np.array(source.costs) if source.costs else None,
+            clusters,
         ),
         records=records[kept],
         space=source.space,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +22,7 @@ from policies.levels import MISSING, Levels, level_codes, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import ONE_VALUE, DataTable, numbers
 from policysim.files.probability_table import distributions
+from policysim.logs.clusters import folds_of_clusters, whole_clusters
 from policysim.logs.log_source import NUMBER_WANTED
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
@@ -274,6 +276,9 @@ class LoggedData:
     costs : array, (k,), or None
         What each action costs beside the reward, in the same unit: the value of an action is its reward less its cost,
         which is known exactly. None where none costs anything.
+    clusters : array of int, (n_rows,), or None
+        The number of each row's cluster, whose patients resemble each other; None: patients are independent. A log that
+        is counted has none.
     """
 
     actions: IntArray
@@ -283,6 +288,7 @@ class LoggedData:
     observed: Observed | None = None
     counts: IntArray | None = None
     costs: FloatArray | None = None
+    clusters: IntArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -299,25 +305,37 @@ class LoggedData:
         """Number of actions, k."""
         return len(self.names)
 
+    @property
+    def n_units(self) -> int:
+        """Number of clusters, or of patients where these are independent."""
+        return self.n_patients if self.clusters is None else len(np.unique(self.clusters))
+
+    @cached_property
+    def whole_clusters(self) -> IntArray | None:
+        """How many clusters each action has, (k,), where whole clusters were allocated; else None."""
+        return None if self.clusters is None else whole_clusters(self.clusters, self.actions, self.n_actions)
+
     def of(self, rows: IntArray | NDArray[np.bool_]) -> LoggedData:
         """The same of some rows."""
-        observed = self.observed.of(rows) if self.observed else None
-        counts = None if self.counts is None else self.counts[rows]
         return replace(
             self,
             actions=self.actions[rows],
             rewards=self.rewards[rows],
             propensities=self.propensities[rows],
-            observed=observed,
-            counts=counts,
+            observed=self.observed.of(rows) if self.observed else None,
+            counts=None if self.counts is None else self.counts[rows],
+            clusters=None if self.clusters is None else self.clusters[rows],
         )
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[LoggedData, IntArray, IntArray]:
         """The rows in folds at random: the data, which row each was, and its fold.
 
-        Folds differ by at most one row. Of counted rows each patient falls into a fold by chance, so that folds differ
-        by about the root of their size, and a row is divided among them: one for each fold that some of it falls into.
+        Folds differ by at most one row, or by one cluster: whole clusters are dealt. Of counted rows each patient falls
+        into a fold by chance, so that folds differ by about the root of their size, and a row is divided among them:
+        one for each fold that some of it falls into.
         """
+        if self.clusters is not None:
+            return self, np.arange(self.n_rows), folds_of_clusters(self.clusters, self.actions, n_folds, rng)
         if self.counts is None:
             return self, np.arange(self.n_rows), rng.permutation(self.n_rows) % n_folds
         counts = rng.multinomial(self.counts, np.full(n_folds, 1 / n_folds))

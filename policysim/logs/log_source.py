@@ -122,6 +122,9 @@ class LogSource(LogColumns):
     header : true
         `true` if CSV files begin with the names of their columns. With `false` the names are their places: "0", "1" and
         so on
+    cluster : none
+        the column of what patients have in common: village, ward, or the `id` where a person has several rows, which
+        only then may repeat. Folds and intervals are by whole clusters, of which each treatment needs at least 8
     treatment : required with one file
         the column of treatments; not needed if three files have a column of 0 and 1 for each treatment. Several columns
         may form the treatment together, as in a factorial trial: `["aspirin", "heparin"]`. A value then lists their
@@ -182,6 +185,8 @@ class LogSource(LogColumns):
         has its folder, its pattern such as logs/*.parquet, or the first of a list.
     id : str
         The column that holds the patients' ids, by which three tables are joined; "" for none.
+    cluster : str
+        The column of clusters; "" if patients are independent.
     outcome_model : str
         One of `OUTCOME_MODELS`.
     outcome_checked : tuple of str
@@ -212,6 +217,12 @@ class LogSource(LogColumns):
     outcome_title: str = ""
     public: bool = False
     parts: tuple[Path, ...] = ()
+    cluster: str = ""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a person may have several rows."""
+        return bool(self.id) and self.cluster == self.id
 
     @cached_property
     def space(self) -> RecordSpace:
@@ -365,8 +376,11 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         outcome_title=table.column("outcome_title", ""),
         public=table.flag("public", default=False),
         parts=parts,
+        cluster=table.column("cluster", ""),
     )
     _refuse_two_uses(table, source)
+    if source.repeats and TABLE not in files:
+        table.fail("three files are joined by id, which must be unique in each: join them into one first", "cluster")
     weights = [1] if follow_up else [weight for weight in outcome.values() if weight]
     if source.outcome_model == LOGISTIC and weights and weights != [1]:
         table.fail(
@@ -582,6 +596,8 @@ def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:
         if column in uses and column:
             table.fail(f"{column!r} is the {uses[column]} already: name a column of results", "outcome", column)
     uses |= dict.fromkeys(source.outcome, "outcome")
+    if source.cluster in uses and source.cluster and source.cluster != source.id:
+        table.fail(f"{source.cluster!r} is the {uses[source.cluster]} already: name another column", "cluster")
     for name in source.features:
         if name in uses and name:
             out = "; leave it out of the features, or name another outcome" if name in source.outcome else ""

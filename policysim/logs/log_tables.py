@@ -13,14 +13,19 @@ from policies.levels import MISSING, MISSING_WORDS, level_of
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers
 from policysim.logs.log_source import ACTIONS, FEATURES, JOINT, OUTCOMES, TABLE
+from policysim.logs.toml_text import toml_string
 
 
 @dataclass(frozen=True, eq=False)
 class LogTables:
-    """The tables by role, and the column of ids that they share ("" for none)."""
+    """The tables by role, and the column of ids that they share ("" for none).
+
+    `repeats` says whether ids may repeat in one table, as the rows of a person are a cluster; None: nobody can say.
+    """
 
     by_role: dict[str, DataTable]
     id: str
+    repeats: bool | None = None
 
     @property
     def features(self) -> DataTable:
@@ -94,13 +99,13 @@ class LogTables:
         ids = {role: _ids(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
         for role, own in ids.items():
             others = {self.by_role[other].name: ids[other] for other in ids if other != role}
-            _check(self.by_role[role], own, self.id, others, bad)
+            _check(self.by_role[role], own, self.id, others, bad, repeats=self.repeats)
         bad.raise_if_any()
         if not ids and len({len(table) for table in self.by_role.values()}) > 1:
             lengths = ", ".join(f"{table.name} {len(table):,}" for table in self.by_role.values())
             raise DataError(f"tables without an id are matched row by row, but differ in length: {lengths} rows")
         rows = {role: np.arange(len(table)) for role, table in self.by_role.items()}
-        if ids:
+        if self.are_three and ids:
             first = next(iter(ids.values()))
             rows = {role: np.asarray(own.get_indexer(first), dtype=np.intp) for role, own in ids.items()}
         return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
@@ -138,14 +143,20 @@ def _ids(column: pd.Series) -> pd.Index:
     return pd.Index(words.mask(absent, ""))
 
 
-def _check(table: DataTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows) -> None:
+def _check(
+    table: DataTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows, *, repeats: bool | None
+) -> None:
     absent = np.asarray(ids == "")
     bad.add(table, absent, column, lambda _: "is missing: each patient needs an id")
-    again = np.asarray(ids.duplicated()) & ~absent
+    again = np.asarray(ids.duplicated()) & ~absent & (repeats is not True)
+    # Three tables are joined by ids.
+    remedy = (
+        "" if others or repeats is None else f"; for several rows of a person write cluster = {toml_string(column)}"
+    )
 
     def say_again(row: int) -> str:
         first = int(np.flatnonzero(np.asarray(ids == ids[row]))[0])
-        return f"{ids[row]!r} is there already: {table.places([first])[0]}"
+        return f"{ids[row]!r} is there already: {table.places([first])[0]}{remedy}"
 
     bad.add(table, again, column, say_again)
     for name, other in others.items():

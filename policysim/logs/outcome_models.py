@@ -22,6 +22,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
+from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import REWARD, LoggedData, averaged, one_of
 from policysim.logs.log_source import CHOSEN, CONSTANT, LINEAR, LOGISTIC, OUTCOME_MODELS, STACKED
 
@@ -117,8 +118,9 @@ def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int
             among = rows if len(own) else each > 0
             regressions.append(_constant(float(np.average(known.rewards[among], weights=each[among]))))
         else:
-            patients = None if counts is None else counts[rows]
-            regressions.append(_fit(name, scaled[rows], own, known.weights[rows], counts=patients, seed=seed))
+            patients, clusters = (None if each is None else each[rows] for each in (counts, data.clusters))
+            options: dict[str, Any] = {"counts": patients, "clusters": clusters, "seed": seed}
+            regressions.append(_fit(name, scaled[rows], own, known.weights[rows], **options))
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
@@ -133,6 +135,7 @@ def _fit(
     weights: FloatArray,
     *,
     counts: IntArray | None = None,
+    clusters: IntArray | None = None,
     seed: int = 0,
 ) -> Predictor:
     """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
@@ -143,7 +146,7 @@ def _fit(
         return lambda rows: ridge(with_products(rows))
     each = weights if counts is None else weights * counts
     if name == STACKED:
-        return _fit_stack(covariates, rewards, each, seed)
+        return _fit_stack(covariates, rewards, each, clusters, seed)
     with optional():
         from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
@@ -180,12 +183,18 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def _fit_stack(covariates: FloatArray, rewards: FloatArray, weights: FloatArray, seed: int) -> Predictor:
+def _fit_stack(
+    covariates: FloatArray, rewards: FloatArray, weights: FloatArray, clusters: IntArray | None, seed: int
+) -> Predictor:
     """What three regressions add to the mean, each with a weight >= 0: those that predict held-out rows best.
 
     Breiman 1996, Stacked regressions; van der Laan, Polley & Hubbard 2007, Super learner.
     """
-    folds = np.random.default_rng(seed).permutation(len(rewards)) % FOLDS
+    rng = np.random.default_rng(seed)
+    if clusters is None:
+        folds = rng.permutation(len(rewards)) % FOLDS
+    else:
+        folds = folds_of_clusters(clusters, np.zeros_like(clusters), FOLDS, rng)
     held_out = np.empty((len(rewards), len(STACK)))
     for fold, (place, name) in product(range(FOLDS), enumerate(STACK)):
         own, rest = folds == fold, folds != fold
@@ -227,7 +236,7 @@ def chosen_model(covariates: FloatArray, data: LoggedData, seed: int) -> Outcome
     The candidate of the largest z is taken if that is above 1 (the one-standard-error rule of Breiman et al. 1984),
     else the means alone.
     """
-    folds: IntArray = np.random.default_rng(seed).permutation(data.n_rows) % FOLDS
+    folds = replace(data, counts=None).dealt(FOLDS, np.random.default_rng(seed))[2]
     means = fit_to_log(CONSTANT, covariates, data)
     best, candidate, shrink = 1.0, "", 0.0
     for name in (LINEAR, PRODUCTS):
@@ -277,7 +286,10 @@ def follows(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple[f
     if total <= 0:
         return 0.0, 0.0
     slope = float(slope_part.sum()) / total
-    error = float(np.sqrt(((slope_part - slope * size) ** 2).sum())) / total
+    apart: FloatArray = slope_part - slope * size
+    if data.clusters is not None:
+        apart = np.bincount(data.clusters, apart).astype(np.float64)
+    error = float(np.sqrt((apart**2).sum())) / total
     return slope, slope / error if error > 0 else 0.0
 
 

@@ -15,6 +15,7 @@ from policies.levels import MISSING, Levels, level_of, sorted_keys
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
+from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import averaged, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE, MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.logs.outcome_models import one_thread, with_products
@@ -249,6 +250,7 @@ def estimate_propensities(
     *,
     counts: IntArray | None = None,
     parts: IntArray | None = None,
+    clusters: IntArray | None = None,
 ) -> FloatArray:
     """The probability of each row's treatment by stacked classifiers, cross-fitted over five parts.
 
@@ -267,6 +269,8 @@ def estimate_propensities(
         For messages.
     counts, parts : array, (n_rows,), optional
         How many patients each row stands for, and its part, from `counted_parts`.
+    clusters : array, (n_rows,), optional
+        The number of each row's cluster: whole clusters are dealt among the parts.
 
     Returns
     -------
@@ -291,7 +295,7 @@ def estimate_propensities(
     van der Laan, Polley & Hubbard (2007), Super learner.
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     """
-    folds = _folds(actions, names) if parts is None else parts
+    folds = _folds(actions, names, clusters) if parts is None else parts
     centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
     varies = spread > 10 * ROUNDING * np.abs(centre)  # not rounding of a constant column
     scaled: FloatArray = (covariates - centre) / np.where(varies, spread, 1)
@@ -300,7 +304,8 @@ def estimate_propensities(
         rest, part = folds != fold, np.flatnonzero(folds == fold)
         each = np.ones(int(rest.sum())) if counts is None else counts[rest].astype(np.float64)
         wanted, rows = np.unique(groups[part], return_inverse=True)
-        table = _stack(scaled, (groups[rest], actions[rest], each), scaled[wanted], len(names))
+        together = None if clusters is None else clusters[rest]
+        table = _stack(scaled, (groups[rest], actions[rest], each), scaled[wanted], len(names), together)
         found[part] = table[rows, actions[part]]
     return found
 
@@ -319,10 +324,12 @@ CLASSIFYING_TREES = {
 }
 
 
-def _stack(covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
+def _stack(
+    covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int, clusters: IntArray | None
+) -> FloatArray:
     """Probabilities of the treatments for the wanted patients, (m, n_actions), from some rows."""
     groups, actions, each = treated
-    folds = _dealt(actions, HELD_OUT)
+    folds = _dealt(actions, HELD_OUT, clusters)
     held_out = np.zeros((len(actions), len(_learners())))
     for fold, place in product(range(HELD_OUT), range(held_out.shape[1])):
         rest, own = folds != fold, folds == fold
@@ -366,7 +373,7 @@ def _fitted(place: int, covariates: FloatArray, treated: Treated, wanted: FloatA
     return table
 
 
-def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
+def _folds(actions: IntArray, names: Sequence[str], clusters: IntArray | None) -> IntArray:
     """The part of each row, the same in every run; each treatment is spread evenly over them, so that all have it."""
     sizes = np.bincount(actions, minlength=len(names))
     alone = [name for name, size in zip(names, sizes, strict=True) if size == 1]
@@ -374,13 +381,15 @@ def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
         raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
         raise DataError(ONE_TREATMENT)
-    return _dealt(actions, FOLDS)
+    return _dealt(actions, FOLDS, clusters)
 
 
-def _dealt(actions: IntArray, n_folds: int) -> IntArray:
+def _dealt(actions: IntArray, n_folds: int, clusters: IntArray | None) -> IntArray:
     """The part of each row; each treatment is spread evenly over them."""
     folds = np.empty(len(actions), dtype=np.intp)
     rng = np.random.default_rng(0)
+    if clusters is not None:
+        return folds_of_clusters(clusters, actions, n_folds, rng)
     for action in np.unique(actions):
         rows = actions == action
         folds[rows] = rng.permutation(int(rows.sum())) % n_folds

@@ -66,6 +66,10 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     being free of an event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative
     probability of survival in life table analysis), where the variance is Greenwood's.
 
+    Of clusters the variance is that of `estimators.clustered_moments`, z is Student's t with its degrees of freedom (in
+    Wilson's interval a smaller m, as in Korn & Graubard 1998, Confidence intervals for proportions with small expected
+    number of positive counts estimated from survey data), and where all rewards are the same m is that of clusters.
+
     Examples
     --------
     >>> import numpy as np
@@ -79,7 +83,7 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     for arm, name in enumerate(data.names):
         mine = data.of(data.actions == arm)
         rewards, weights, counts, n = mine.rewards, 1 / mine.propensities, mine.counts, mine.n_patients
-        found = moments(snips(weights, rewards, counts), counts) if n else NOTHING
+        found = moments(snips(weights, rewards, counts), counts, clusters=mine.clusters) if n else NOTHING
         low = high = np.nan
         if n > 1 and data.is_binary:
             low, high = _wilson(found, weights, mine)
@@ -94,14 +98,17 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
 def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
     """Wilson's 95 % interval of an arm's weighted share; its n that of a plain share with the same error, see above."""
-    n, share = found.n, found.mean
-    if found.standard_error == 0:
+    n, share, z = found.n, found.mean, found.student
+    if found.standard_error == 0 and arm.clusters is not None:
+        m = effective_size(np.bincount(arm.clusters, weights * arm.known.weights).astype(np.float64))
+    elif found.standard_error == 0:
         m = effective_size(weights * arm.known.weights, arm.counts)
     else:
-        # The error has n - 1, a share's n: with equal weights m is n.
-        m = min(share * (1 - share) / (found.standard_error**2 * (n - 1) / n), effective_size(weights, arm.counts))
-    centre = (share + Z**2 / (2 * m)) / (1 + Z**2 / m)
-    reach = Z / (1 + Z**2 / m) * float(np.sqrt(share * (1 - share) / m + (Z / (2 * m)) ** 2))
+        # The error of independent patients has n - 1, a share's n: with equal weights m is n.
+        variance = found.standard_error**2 * (1 if arm.clusters is not None else (n - 1) / n)
+        m = min(share * (1 - share) / variance, effective_size(weights, arm.counts))
+    centre = (share + z**2 / (2 * m)) / (1 + z**2 / m)
+    reach = z / (1 + z**2 / m) * float(np.sqrt(share * (1 - share) / m + (z / (2 * m)) ** 2))
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
@@ -268,7 +275,7 @@ def difference_from_one_arm(
     groups, rng = mask_classes(allowed), np.random.default_rng(seed)
     found, shares = [], np.zeros((data.n_rows, data.n_actions))
     for _ in range(SPLITS):
-        dealt, rows, folds = data.dealt(min(FOLDS, data.n_patients), rng)
+        dealt, rows, folds = data.dealt(min(FOLDS, data.n_units), rng)
         one = np.zeros_like(shares)
         chosen = arms_elsewhere(dealt, folds, allowed[rows], groups[rows])
         np.add.at(one, (rows, chosen), 1.0 if dealt.counts is None else dealt.counts)

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import bdtr
-from scipy.stats import chi2_contingency, chisquare
+from scipy.stats import chi2_contingency, chisquare, f_oneway
 
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
+from policysim.logs.clusters import patients_of_clusters
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
 from policysim.logs.log_source import ESTIMATE, LogSource, is_column, lot_words
-from policysim.logs.toml_text import toml_string
+from policysim.logs.toml_text import toml_string, toml_text
 from policysim.logs.treatments import lot
 from policysim.trials.estimators import SMALLEST_ESS, SURPRISE, effective_size, importance_weights, weight_sums
 
@@ -93,9 +94,13 @@ def imbalance_by_chance(data: LoggedData) -> float:
     """The chance that some two arms differ by more than `IMBALANCE` in one feature if treatment were randomised.
 
     The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
-    sample sizes of their weights: a simulation with a fixed seed.
+    sample sizes of their weights: a simulation with a fixed seed. Where whole clusters were allocated, they are those
+    of the clusters' sums of weights, as of a feature that all patients of a cluster share: the chance is at most that.
     """
     weights = [data.of(data.actions == arm).inverse_propensities for arm in range(data.n_actions)]
+    if data.clusters is not None and data.whole_clusters is not None:
+        own = [data.clusters[data.actions == arm] for arm in range(data.n_actions)]
+        weights = [np.bincount(*each)[np.unique(each[0])] for each in zip(own, weights, strict=True)]
     sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
     draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
     return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
@@ -151,7 +156,7 @@ class Hole:
     where : str
         The group: "age ≥ 80", "sex = 1 and site = s7".
     given, patients : int
-        How many of its patients got the action, and how many there are.
+        How many of its patients got the action, and how many there are; or so many of the clusters that they are in.
     rows : array of bool
         The group, among the rows that were looked at (of more than 10,000, every so many-th).
     """
@@ -161,11 +166,12 @@ class Hole:
     given: int
     patients: int
     rows: BoolArray
+    unit: str = "patients"
 
     def in_words(self, name: str) -> str:
         """The finding in words; `name` is the action's."""
         who = "nobody" if not self.given else "almost nobody"
-        return f"{self.where}: {who} got {name} ({self.given:,} of {self.patients:,} patients)"
+        return f"{self.where}: {who} got {name} ({self.given:,} of {self.patients:,} {self.unit})"
 
 
 def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
@@ -194,16 +200,21 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
     each of them with probability tau or more: P(Binomial(n, tau) <= given) <= alpha. That holds for an end, too: "m or
     more patients are beyond" says that at most 0, 1 or 2 of the last m got it. Alpha is `ALARM` over all groups and
     actions (Bonferroni), so that a log in which everybody gets every action with probability tau or more is doubted at
-    most once in 100 times; tau is 0.05, or less of a seldom action, see `SMALLEST`.
+    most once in 100 times; tau is 0.05, or less of a seldom action, see `SMALLEST`. Where whole clusters were
+    allocated, the clusters that have patients in a group are counted, and not the patients.
     """
     rows, _ = _looked_at(log)
     actions = log.actions[rows]
     columns = [(str(name), frame.iloc[rows, place]) for place, name in enumerate(frame.columns)]
     groups = [group for name, column in columns for group in _groups(name, column, actions)]
+    members, unit = np.array([inside for _, inside in groups], dtype=np.float64), "patients"
+    if groups and log.clusters is not None and log.whole_clusters is not None:
+        _, first, own = np.unique(log.clusters[rows], return_index=True, return_inverse=True)
+        members = np.array([np.bincount(own, inside) > 0 for inside in members], dtype=np.float64)
+        actions, unit = actions[first], "clusters"
     shares = np.bincount(actions, minlength=log.n_actions) / len(actions)
     if not groups or np.count_nonzero(shares) < 2:
         return []
-    members = np.array([inside for _, inside in groups], dtype=np.float64)
     each = np.count_nonzero(shares) * len(groups)
     large = np.argsort(-members.sum(axis=1), kind="stable")[:MOST_IN_PAIRS]
     one, other = np.triu_indices(len(large), 1)
@@ -223,7 +234,7 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
                 parts = [groups[large[at[place]]] for at in (one, other)] if pairs else [groups[place]]
                 where = " and ".join(name for name, _ in parts)
                 inside = np.logical_and.reduce([rows for _, rows in parts])
-                hole = Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside)
+                hole = Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside, unit)
                 if len(found) < TOLD and _is_new(hole, found):
                     found.append(hole)
         holes += found
@@ -329,7 +340,13 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     if is_column(source.propensity):
         allocation = _recorded(data, str(source.propensity))
-    return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)
+    decided = [
+        f"{toml_text(name)} is left out of the study and decides the treatment: its {repeated:,} values that repeat "
+        "are each wholly in one arm. If patients were treated together, intervals are too narrow without this line in "
+        f"[data]: cluster = {toml_string(name)}"
+        for name, repeated in log.deciding
+    ]
+    return LogCaveats([*decided, *allocation, *where_caveats(data, by_lot, log.covariates)], others)
 
 
 def _recorded(data: LoggedData, column: str) -> list[str]:
@@ -365,28 +382,48 @@ def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
     k = log.data.n_actions
     doubtful = f"propensity = {lot_words(propensity) if isinstance(propensity, tuple) else toml_string(propensity)}"
     chances = lot(propensity, k)
-    counts = log.data.by_action()
-    # Rows without an outcome were allocated too.
-    counts = counts + (np.array(log.missing) if log.n_read > log.data.n_patients else 0)
+    whole, unit = log.data.whole_clusters, "clusters"
+    if whole is None:
+        # Rows without an outcome were allocated too.
+        whole = log.data.by_action() + (np.array(log.missing) if log.n_read > log.data.n_patients else 0)
+        unit = "patients"
     found = []
     # Shares are what the arms have.
-    chance = 1.0 if chances is None else float(chisquare(counts, counts.sum() * chances).pvalue)
+    chance = 1.0 if chances is None else float(chisquare(whole, whole.sum() * chances).pvalue)
     if chance < DOUBTFUL:
-        shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, counts, strict=True))
+        shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, whole, strict=True))
         found.append(
-            f"{doubtful} is doubtful: the treatments have {shown} patients, which a randomisation gives with "
+            f"{doubtful} is doubtful: the treatments have {shown} {unit}, which a randomisation gives with "
             f"probability {chance:.1g}."
         )
     for name in log.space.names:
-        codes, labels = log.space.groups(name)
-        crossed = np.zeros((len(labels), k))
-        np.add.at(crossed, (codes[log.records], log.data.actions), 1 if log.data.counts is None else log.data.counts)
-        crossed = crossed[crossed.sum(axis=1) > 0]
-        if len(crossed) > 1:
-            chance = float(chi2_contingency(crossed).pvalue)
-            if chance < DOUBTFUL / len(log.space.names):
-                found.append(
-                    f"{doubtful} is doubtful: who got which treatment depends on {name} (a randomisation gives that "
-                    f"with probability {chance:.1g}); without the true propensities every number here is biased."
-                )
+        chance = _chance_of_feature(log, name)
+        if chance < DOUBTFUL / len(log.space.names):
+            found.append(
+                f"{doubtful} is doubtful: who got which treatment depends on {name} (a randomisation gives that "
+                f"with probability {chance:.1g}); without the true propensities every number here is biased."
+            )
     return found
+
+
+def _chance_of_feature(log: Log, name: str) -> float:
+    """The chance that a randomisation makes the arms differ so much in a feature, by Pearson's chi-square test.
+
+    Of whole clusters that were allocated, by the analysis of variance of each level's share among a cluster's patients,
+    and the least of these chances counts as often as there are levels (Bonferroni).
+    """
+    codes, labels = log.space.groups(name)
+    levels, data = codes[log.records], log.data
+    if data.clusters is not None and data.whole_clusters is not None:
+        table = patients_of_clusters(data.clusters, data.actions, data.n_actions)
+        crossed = patients_of_clusters(data.clusters, levels, len(labels))
+        there = table.sum(axis=1) > 0
+        shares = crossed[there] / crossed[there].sum(axis=1, keepdims=True)
+        arms = table[there].argmax(axis=1)
+        varying = np.ptp(shares, axis=0) > 0
+        tests = f_oneway(*(shares[arms == arm][:, varying] for arm in np.unique(arms))).pvalue
+        return min(1.0, float(np.nanmin(tests, initial=1.0)) * int(varying.sum()))
+    crossed = np.zeros((len(labels), data.n_actions), dtype=np.intp)
+    np.add.at(crossed, (levels, data.actions), 1 if data.counts is None else data.counts)
+    crossed = crossed[crossed.sum(axis=1) > 0]
+    return float(chi2_contingency(crossed).pvalue) if len(crossed) > 1 else 1.0

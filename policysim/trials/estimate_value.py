@@ -6,7 +6,7 @@ Cross-fitting: each row's reward is predicted by a model that was fitted without
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -84,7 +84,7 @@ def cross_fit(
     outcome_model : str
         See `outcome_models.fit_to_log`.
     folds : int
-        K, >= 2 and at most the number of rows; the folds differ by at most one row.
+        K, >= 2 and at most the number of rows, or of clusters; the folds differ by at most one of these.
     seed : int
         Decides which row falls into which fold.
     dealt : array, (n_rows,), optional
@@ -97,16 +97,19 @@ def cross_fit(
     ValueError
         For an unknown model, rewards that it cannot take, or folds or a seed out of range.
     """
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
-        raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
+    most = log.n_rows if log.clusters is None else log.n_units
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= most:
+        units = "rows" if log.clusters is None else "clusters"
+        raise ValueError(f"folds must be from 2 to the number of {units} ({most:,}), got folds={folds!r}.")
     check_seed(seed)
     check_outcome_model(outcome_model, log.known.rewards)
-    fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds) if dealt is None else dealt
+    if dealt is None:
+        _, _, dealt = replace(log, counts=None).dealt(int(folds), np.random.default_rng(seed))
     predictions = np.empty((log.n_rows, log.n_actions))
     models, fewest = [], np.full(log.n_actions, log.n_patients)
     progress.expect(int(folds))
     for fold in range(int(folds)):
-        rest = fold_of != fold
+        rest = dealt != fold
         mine = log.of(rest)
         model = fit_to_log(outcome_model, covariates[rest], mine, seed=seed)
         predictions[~rest] = model.predict(covariates[~rest])
@@ -114,7 +117,7 @@ def cross_fit(
         np.minimum(fewest, mine.by_action(mine.known.weights > 0), out=fewest)
         progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
-    return CrossFit(covariates, fold_of, tuple(models), predictions, thin, log.counts)
+    return CrossFit(covariates, dealt, tuple(models), predictions, thin, log.counts)
 
 
 def direct_method(probabilities: FloatArray, fitted: CrossFit, costs: FloatArray | None = None) -> tuple[float, float]:
@@ -216,7 +219,7 @@ def mean_of(
         mine = kind.contribution(log, probabilities, used, fitted.predictions if kind.folds and fitted else None)
         # What actions cost is known, and not weighted.
         rows.append(mine if log.costs is None else mine - probabilities @ log.costs)
-    return moments(rows[0] if len(rows) == 1 else rows[0] - rows[1], log.counts)
+    return moments(rows[0] if len(rows) == 1 else rows[0] - rows[1], log.counts, clusters=log.clusters)
 
 
 def estimate_value(

@@ -27,6 +27,8 @@ from policysim.study.checks import UPPER, Z
 class Moments:
     """A mean of n numbers, its standard error, and their skewness and excess kurtosis (0 where nothing varies).
 
+    Where patients are in clusters, skewness and kurtosis are those of the clusters' sums, and `freedom` the degrees of
+    freedom of the standard error (`clustered_moments`); else these are without end.
     Mean and standard error are NaN where there is no such number: no patients, or a share of what may be nothing.
     """
 
@@ -35,6 +37,12 @@ class Moments:
     standard_error: float
     skewness: float = 0.0
     kurtosis: float = 0.0
+    freedom: float = math.inf
+
+    @property
+    def student(self) -> float:
+        """The 97.5 % quantile of Student's t by the clusters' degrees of freedom; 1.96 of independent patients."""
+        return Z if math.isinf(self.freedom) else float(stdtrit(self.freedom, UPPER))
 
     @property
     def quantile(self) -> float:
@@ -43,10 +51,12 @@ class Moments:
         The Cornish-Fisher quantile of |t| for the mean of skewed numbers, z (1 + [(z^4 + 2 z^2 - 3) g^2 / 18 -
         (z^2 - 3) k / 12 + (z^2 + 1) / 4] / n), with g the skewness and k the excess kurtosis (Hall 1988, Theoretical
         comparison of bootstrap confidence intervals, table 1; Owen 2025). Without g and k it is Student's, to 1 / n.
-        Never less than z: a few numbers say little about a kurtosis.
+        Never less than z: a few numbers say little about a kurtosis. Nor, of clusters, than `student`.
         """
         skewed = (Z**4 + 2 * Z**2 - 3) / 18 * self.skewness**2
-        return Z * (1 + max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / self.n)
+        units = min(float(self.n), self.freedom + 1)
+        wider = max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / units
+        return max(self.student, Z * (1 + wider))
 
     @property
     def reach(self) -> float:
@@ -54,7 +64,7 @@ class Moments:
 
         Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
         """
-        return max(float(stdtrit(self.n - 1, UPPER)), self.quantile) if self.n > 1 else np.nan
+        return max(float(stdtrit(min(self.n - 1, self.freedom), UPPER)), self.quantile) if self.n > 1 else np.nan
 
 
 NOTHING = Moments(0, np.nan, np.nan)
@@ -88,11 +98,20 @@ def doubly_robust(
     return direct + weights * (rewards - predicted_of_taken)
 
 
-def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: float = 0.0) -> Moments:
+def moments(
+    contributions: FloatArray,
+    counts: IntArray | None = None,
+    unseen: float = 0.0,
+    *,
+    clusters: IntArray | None = None,
+) -> Moments:
     """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1.
 
-    `unseen` is added to the variance of the mean.
+    `unseen` is added to the variance of the mean. With `clusters`, the number of each row's, (n_rows,), they are
+    `clustered_moments`.
     """
+    if clusters is not None:
+        return clustered_moments(contributions, clusters, unseen)
     n = len(contributions) if counts is None else int(counts.sum())
     if not n:
         return NOTHING
@@ -111,6 +130,66 @@ def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: f
     skewness = float(own @ centred) / n / variance**1.5
     kurtosis = float(own @ squares) / n / variance**2 - 3
     return Moments(n, mean, math.hypot(unit * math.sqrt(variance / (n - 1)), math.sqrt(unseen)), skewness, kurtosis)
+
+
+def clustered_moments(contributions: FloatArray, clusters: IntArray, unseen: float = 0.0) -> Moments:
+    """The moments of the mean of contributions, (n_rows,), by clusters, each with its number, (n_rows,).
+
+    With G clusters of n_g rows, of n in all, and S_g the sum of what a cluster's rows are above the mean, the mean
+    without cluster g is lower by S_g / (n - n_g). The variance is that of the jackknife, (G - 1) / G times the sum of
+    the squares of these (Bell & McCaffrey 2002, Bias reduction in standard errors for linear regression with
+    multi-stage samples; MacKinnon, Nielsen & Webb 2023, Cluster-robust inference, equation 16). For clusters of one
+    size it is the usual one, with G - 1, and CR2; of unequal ones, CR2 is too small where clusters are few.
+
+    `unseen` is added to the variance.
+
+    Notes
+    -----
+    The degrees of freedom are Satterthwaite's, 2 E[V]^2 / Var[V] (Bell & McCaffrey 2002; Pustejovsky & Tipton 2018,
+    Small-sample methods for cluster-robust variance estimation, equation 11), under a working model in which clusters
+    are independent, with the variance of cluster g that of its own rows, Q_g (1 + (n_g - 1) rho): Q_g is the sum of
+    squares of its rows, and rho the correlation of two rows of a cluster, from the data (Imbens & Kolesar 2016, Robust
+    standard errors in small samples, equation 11). Arms with few clusters then
+    have a part of their own. Clusters of one size whose rows vary alike have G - 1.
+    """
+    n, sizes = len(contributions), np.bincount(clusters)
+    there = sizes > 0
+    if not n:
+        return NOTHING
+    mean = float(contributions.mean())
+    if there.sum() < 2:
+        return Moments(n, mean, np.nan, freedom=0.0)
+    centred = contributions - mean
+    unit = _unit(centred)
+    centred /= unit
+    if np.abs(centred).max() <= ROUNDING * abs(mean) / unit or not centred.any():
+        return Moments(n, mean, math.sqrt(unseen), freedom=float(there.sum() - 1))
+    sums, squares = (np.bincount(clusters, each)[there] for each in (centred, centred * centred))
+    shares = sizes[there] / n
+    without = sums / n / (1 - shares)
+    variance = float(without @ without) * (1 - 1 / len(sums))
+    spread = float(np.sqrt(np.mean(sums * sums)))
+    skewness, kurtosis = (float(np.mean((sums / spread) ** power)) if spread else 0.0 for power in (3, 4))
+    pairs = float(((sizes[there] - 1) * squares).sum())
+    alike = min(1.0, max(0.0, float((sums * sums - squares).sum()) / pairs)) if pairs else 0.0
+    freedom = _satterthwaite(shares, squares * (1 + (sizes[there] - 1) * alike))
+    return Moments(n, mean, math.hypot(unit * math.sqrt(variance), math.sqrt(unseen)), skewness, kurtosis - 3, freedom)
+
+
+def _satterthwaite(shares: FloatArray, variances: FloatArray) -> float:
+    """2 E[V]^2 / Var[V] of V = sum of e_g^2 / (1 - p_g)^2, with e = s - p sum(s), s independent normal: at least 1.
+
+    `shares` are p, (G,), and `variances` those of s. With W the weights and C the covariance of e, it is
+    tr(W C)^2 / tr(W C W C). As C is diagonal but for a sum of two products, no G x G array is needed.
+    """
+    weights, total = (1 - shares) ** -2, variances.sum()
+    # C = diag(variances) + left right', both (G, 2).
+    left = np.column_stack([shares, variances])
+    right = np.column_stack([total * shares - variances, -shares])
+    own = weights * (variances + (left * right).sum(axis=1))
+    across = (right.T * weights) @ left
+    crossed = 2 * float((weights**2 * variances) @ (left * right).sum(axis=1)) + float(np.trace(across @ across))
+    return max(1.0, float(own.sum()) ** 2 / (float((weights * variances) @ (weights * variances)) + crossed))
 
 
 def _unit(numbers: FloatArray) -> float:
@@ -242,11 +321,17 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
 
 
 def weight_sums(log: LoggedData, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The weights of each action's rows over the number of patients, and a bound of their standard deviation, (k,)."""
+    """The weights of each action's rows over the number of patients, and a bound of their standard deviation, (k,).
+
+    The bound is that of `overlap_caveats`; of clusters w is the sum over a cluster's rows.
+    """
     own = weights if log.counts is None else weights * log.counts
     reached: FloatArray = np.bincount(log.actions, weights=own, minlength=log.n_actions) / log.n_patients
     # A product with 0 and 1 is three times as fast as picking an action's rows.
-    largest = np.array([(weights * (log.actions == action)).max() for action in range(log.n_actions)])
+    of_actions = (weights * (log.actions == action) for action in range(log.n_actions))
+    largest = np.array(
+        [(each if log.clusters is None else np.bincount(log.clusters, each)).max() for each in of_actions]
+    )
     return reached, np.sqrt(shares * largest / log.n_patients)
 
 
@@ -296,10 +381,12 @@ def spread_caveats(found: Moments) -> list[str]:
     """Contributions too skewed for an interval of this kind, or that do not vary at all."""
     if found.standard_error == 0:
         return ["nothing varies from row to row: the standard error of 0 is no sign of certainty."]
-    if found.skewness**2 <= MOST_SKEWNESS * found.n:
+    units = found.n if math.isinf(found.freedom) else found.freedom + 1
+    if found.skewness**2 <= MOST_SKEWNESS * units:
         return []
+    unit = "rows" if math.isinf(found.freedom) else "effective clusters"
     return [
-        f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
+        f"a few {unit} decide (skewness {found.skewness:.1f} in {units:,.0f} {unit}), as with rare and large losses: "
         "the 95 % interval may cover less than it says."
     ]
 

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike
 
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import DataError
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of, is_many
 from policysim.logs.censoring import censoring_words
+from policysim.logs.clusters import read_clusters, require_clusters
 from policysim.logs.counted_log import count_parts, is_counted, open_log, require_countable_model
 from policysim.logs.log_frame import (
     ACTION,
@@ -67,6 +68,7 @@ def evaluate_log(
     folds: int | None = None,
     clip: float | None = None,
     seed: int = 0,
+    clusters: str | ArrayLike | None = None,
 ) -> OffPolicyEstimate:
     """Estimate the expected reward of a policy from a log in which another policy chose.
 
@@ -104,6 +106,10 @@ def evaluate_log(
         The most that an importance weight may be; none by default, as clipping biases the estimate.
     seed : int
         Decides which rows share a fold.
+    clusters : str or array, (n_rows,), optional
+        Of rows that are not independent, such as those of a village or of a person: the column that names each row's
+        cluster, which is then no covariate unless it is named as one; or the names themselves. Whole clusters share a
+        fold, and the interval is by cluster; each action needs at least 8.
 
     Returns
     -------
@@ -125,9 +131,10 @@ def evaluate_log(
     is their mean and the standard error that of a mean. That of "dm" is a jackknife over the folds: it covers the fit,
     but no error of the model itself, so that its interval is only as good as the model.
 
-    Intervals reach 1.96 standard errors to either side, and further where the rows are skewed (Hall 1988); "dm": by
-    Student's t. They need enough rows that matter: how often they cover, and where they do not (rare and large losses,
-    such as deaths; an effective sample size below 200), is in docs/notes/off-policy-coverage.md.
+    Intervals reach 1.96 standard errors to either side, and further where the rows are skewed (Hall 1988); those of
+    "dm" and by clusters are Student's. They need enough rows that matter: how often they cover, and where they do not
+    (rare and large losses, such as deaths; an effective sample size below 200), is in
+    docs/notes/off-policy-coverage.md.
 
     References
     ----------
@@ -139,6 +146,7 @@ def evaluate_log(
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     Hall (1988), Theoretical comparison of bootstrap confidence intervals, table 1.
     Kott (2001), The delete-a-group jackknife.
+    Bell & McCaffrey (2002), Bias reduction in standard errors for linear regression with multi-stage samples.
 
     Examples
     --------
@@ -161,12 +169,45 @@ def evaluate_log(
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
+    log, data = with_clusters(log, data, clusters, covariates)
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
     require_allowed(study, policy, data, table)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
+
+
+def with_clusters(
+    log: pd.DataFrame, data: LoggedData, clusters: str | ArrayLike | None, covariates: Sequence[str] | None
+) -> tuple[pd.DataFrame, LoggedData]:
+    """The log without its column of clusters, unless that is a covariate; and its arrays with them.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, or names that are not one for each row.
+    DataError
+        A row without a cluster; or too few clusters (`logs.clusters.require_clusters`).
+    """
+    if clusters is None:
+        return log, data
+    title = clusters if isinstance(clusters, str) else "clusters"
+    if not isinstance(clusters, str):
+        column = pd.Series(np.asarray(clusters).tolist(), dtype=object)
+        if len(column) != data.n_rows:
+            raise ValueError(f"clusters must be one for each of {data.n_rows:,} rows, got {len(column):,}.")
+        table = DataTable("log", pd.DataFrame({title: column}))
+    elif clusters in COLUMNS or clusters not in log.columns:
+        raise ValueError(f"clusters must be a column of the log, got clusters={clusters!r}.")
+    else:
+        table = DataTable("log", log)
+        log = log.drop(columns=[] if clusters in (as_list(covariates) or ()) else [clusters])
+    bad = BadRows()
+    numbers = read_clusters(table, title, bad)
+    bad.raise_if_any()
+    require_clusters("log", title, numbers, data.actions, data.names)
+    return log, replace(data, clusters=numbers)
 
 
 def policy_columns(
@@ -214,7 +255,8 @@ class LogToEvaluate:
     about : mapping
         What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
         whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
-        `censoring`; what treatments `costs`, and the limits `capacity` and `at_most` of a study.
+        `censoring`; what treatments `costs`, and the limits `capacity` and `at_most` of a study; and how many
+        `clusters` there are, if any.
     looked_at : DataFrame
         Where overlap is looked for: the same as `known`, if possible before numbers were cut into levels.
     """
@@ -258,6 +300,7 @@ def read_study_log(
         "capacity": dict(study.capacity),
         "at_most": dict(study.at_most),
         "censoring": censoring_words(study.log.follow_up, log.censored),
+        **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
     return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
 
@@ -477,7 +520,7 @@ def _use(data: LoggedData, probabilities: FloatArray) -> pd.DataFrame:
         each[COSTS] = probabilities @ data.costs
     rows = []
     for what, values in each.items():
-        found = moments(values, data.counts)
+        found = moments(values, data.counts, clusters=data.clusters)
         reach = found.quantile * found.standard_error
         rows.append((what, found.mean, found.mean - reach, found.mean + reach))
     return pd.DataFrame(rows, columns=["what", "value", "low", "high"])
@@ -495,13 +538,13 @@ def cross_fitted(
     """The log as an estimator takes it, which of its rows these are, and outcome models; None for one without.
 
     The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
-    many folds as the estimator wants, or as there are patients.
+    many folds as the estimator wants, or as there are patients or clusters.
     """
     wanted, data, rows = ESTIMATORS[estimator].folds, log.data, np.arange(log.data.n_rows)
     if not wanted:
         return log, rows, None
     check_outcome_model(outcome_model, data.known.rewards, log.table)
-    folds, dealt = min(wanted, data.n_patients) if folds is None else folds, None
+    folds, dealt = min(wanted, data.n_units) if folds is None else folds, None
     if data.counts is not None:
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=log.looked_at.iloc[rows])

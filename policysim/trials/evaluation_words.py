@@ -57,6 +57,8 @@ def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     yield f"{about['rows_read']:,} rows, {rows}; {log.data.n_patients:,} are used.{estimated}"
     yield about["outcome"]
     yield about["censoring"]
+    if "clusters" in about:
+        yield f"Intervals are by {about['clusters']:,} clusters."
     forbidden = ", ".join(f"{name} for {number:,}" for name, number in evaluated.contraindicated.items())
     if forbidden and target.study:
         yield f"Contraindicated by {target.study.name}, and never given by the policy: {forbidden}."

@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri, stdtr
 
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
@@ -25,6 +25,7 @@ from policysim.trials.estimators import moments, snips
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
+CLUSTERS_IN_FOLD = 4  # at least; folds are then fewer
 LEVEL = 0.05
 LEAST_P = 0.001
 FEWEST_IN_FOLD = 5
@@ -61,7 +62,8 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
     heterogeneity). One split is a draw of chance: twice the median of the p-values of any number of splits is a p-value
     whatever their dependence (Meinshausen, Meier & Buhlmann 2009, P-values for high-dimensional regression, theorem
     3.1 at 1/2; DiCiccio, DiCiccio & Romano 2020, Exact tests via multiple data splitting). The interval of the median
-    is that of its rank (Conover 1999, section 3.2), at 99.9 % as it is looked at seven times.
+    is that of its rank (Conover 1999, section 3.2), at 99.9 % as it is looked at seven times. Clusters are dealt as a
+    whole, among so few folds that each has four or more.
     """
     rng = np.random.default_rng(study.seed)
     found: list[tuple[float, float]] = []
@@ -88,26 +90,47 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
 
 def _one_split(log: Log, rng: np.random.Generator) -> tuple[float, float]:
     """The slope and the p-value of one split."""
-    dealt, folds = log.dealt(FOLDS, rng)
+    n_folds, first = FOLDS, FIRST
+    if log.data.clusters is not None:
+        n_folds = min(FOLDS, log.data.n_units // CLUSTERS_IN_FOLD)
+        first = max(1, FIRST * n_folds // FOLDS)
+    dealt, folds = log.dealt(n_folds, rng)
     data, covariates = dealt.data, indicators(log.space, dealt.records)
     found, sums = [], np.zeros(2)
-    predicted = _predicted_from_before(data, covariates, folds)
-    for fold in range(FIRST, FOLDS):
+    predicted = _predicted_from_before(data, covariates, folds, first)
+    for fold in range(first, n_folds):
         own = folds == fold
         mine = data.of(own)
         if mine.n_patients < FEWEST_IN_FOLD:
             continue
         products, sizes = contrasts(mine, predicted[own], np.zeros(mine.n_rows, dtype=np.intp))
-        error = float(np.sqrt(products @ (products if mine.counts is None else products * mine.counts)))
-        total = float(summed(products, mine.counts))
-        found.append(total / error if error > 0 else 0.0)
-        sums += total, float(summed(sizes, mine.counts))
+        found.append(_over_its_error(products, mine))
+        sums += float(summed(products, mine.counts)), float(summed(sizes, mine.counts))
     if not any(found):
         return math.nan, 1.0
     return float(sums[0] / sums[1]), float(ndtr(-sum(found) / math.sqrt(len(found))))
 
 
-def _predicted_from_before(data: LoggedData, covariates: FloatArray, folds: IntArray) -> FloatArray:
+def _over_its_error(products: FloatArray, data: LoggedData) -> float:
+    """The sum of a fold's products over its error: about standard normal where nothing is there.
+
+    Of clusters the error is that of the jackknife, as the products are those of differences from the fold's means; with
+    G clusters the ratio is Student's with G - 1 degrees of freedom, and made the normal number of the same probability.
+    """
+    total = float(summed(products, data.counts))
+    if data.clusters is None:
+        error = float(np.sqrt(products @ (products if data.counts is None else products * data.counts)))
+        return total / error if error > 0 else 0.0
+    sizes = np.bincount(data.clusters)
+    sums, sizes = np.bincount(data.clusters, products)[sizes > 0], sizes[sizes > 0]
+    n = len(sizes)
+    if n < 2 or not sums.any():
+        return 0.0
+    without = sums / (1 - sizes / sizes.sum())
+    return float(ndtri(stdtr(n - 1, total / float(np.sqrt((1 - 1 / n) * (without @ without))))))
+
+
+def _predicted_from_before(data: LoggedData, covariates: FloatArray, folds: IntArray, first: int) -> FloatArray:
     """q(x, a) of each row by ridge regressions on the folds before its own, (n_rows, k); 0 in the first folds.
 
     Sums of products of each fold are enough for them. The penalty is that of least generalised cross-validation error
@@ -119,9 +142,9 @@ def _predicted_from_before(data: LoggedData, covariates: FloatArray, folds: IntA
     predicted = np.zeros((data.n_rows, data.n_actions))
     for arm in range(data.n_actions):
         total = np.zeros((size + 2, size + 2))
-        for fold in range(FOLDS):
+        for fold in range(int(folds.max()) + 1):
             own = folds == fold
-            if fold >= FIRST and total[0, 0] > 0:
+            if fold >= first and total[0, 0] > 0:
                 predicted[own, arm] = rows[own, :-1] @ _ridge(total)
             mine = own & (data.actions == arm)
             total += (rows[mine].T * weights[mine]) @ rows[mine]
@@ -260,18 +283,20 @@ def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
     for arm, name in enumerate(data.names):
         own = data.of(data.actions == arm)
         if own.n_patients > 1:
-            found[name] = moments(snips(1 / own.propensities, own.rewards, own.counts), own.counts)
+            linearised = snips(1 / own.propensities, own.rewards, own.counts)
+            found[name] = moments(linearised, own.counts, clusters=own.clusters)
     rows = []
     others = [name for name in found if name != better]
     if better in found and others and data.known.rewards.min() >= 0:
         other = others[0] if others[0] == data.names[0] else max(others, key=lambda name: found[name].mean)
-        error = [found[name].standard_error for name in (better, other)]
+        # Of independent patients 1.96 errors.
+        reach = [found[name].standard_error * found[name].student for name in (better, other)]
         means = np.array([found[name].mean for name in (better, other)])
         kinds = {"successes": means, "failures": 1 - means} if data.is_binary else {"means": means}
         for of, each in kinds.items():
             if each.min() > 0:
                 log_ratio = math.log(each[0] / each[1])
-                limit = max(0.0, abs(log_ratio) - Z * math.hypot(error[0] / each[0], error[1] / each[1]))
+                limit = max(0.0, abs(log_ratio) - math.hypot(reach[0] / each[0], reach[1] / each[1]))
                 ratio = math.exp(log_ratio)
                 rows.append((better, other, of, ratio, e_value(ratio), e_value(math.exp(limit))))
     return pd.DataFrame(rows, columns=["better", "other", "of", "ratio", "value", "at_limit"])

@@ -168,14 +168,16 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 
-def ratio_of_means(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
+def ratio_of_means(
+    part: FloatArray, whole: FloatArray, counts: IntArray | None = None, *, clusters: IntArray | None = None
+) -> Moments:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
     below = float(averaged(whole, counts)) if len(whole) else 0.0
     if below == 0:
         return NOTHING
     ratio = float(averaged(part, counts)) / below
-    apart = moments(minus(part, ratio * whole), counts)
-    return Moments(apart.n, ratio, abs(apart.standard_error / below), apart.skewness, apart.kurtosis)
+    apart = moments(minus(part, ratio * whole), counts, clusters=clusters)
+    return replace(apart, mean=ratio, standard_error=abs(apart.standard_error / below))
 
 
 # The names of estimates beside those of columns: what greedy gains over uniform, and over one arm for all.
@@ -233,8 +235,8 @@ class Measure:
             group = _Group(rows, data, split.scores[rows], averaged(split.values[rows], data.counts))
             # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
             gains = {
-                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts),
-                GAIN: moments(self._gain[rows], data.counts, _one_more(beyond, group)),
+                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts, clusters=data.clusters),
+                GAIN: moments(self._gain[rows], data.counts, _one_more(beyond, group), clusters=data.clusters),
             }
             _, by_lot, follows = _drawn_by_lot(greedy, group)
             self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
@@ -248,17 +250,17 @@ class Measure:
         parts = self._parts(table, values)
         estimates, means = [], []
         for group, gains, of_greedy in self._groups:
-            rows, each = group.rows, group.data.counts
+            rows, each, clusters = group.rows, group.data.counts, group.data.clusters
             estimates.append(
                 gains
                 | {
-                    "value": moments(values[rows], each),
-                    "loss": moments(loss[rows], each),
-                    "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each),
-                    "difference": moments(apart[rows], each, _one_more(beyond, group)),
-                    "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
+                    "value": moments(values[rows], each, clusters=clusters),
+                    "loss": moments(loss[rows], each, clusters=clusters),
+                    "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each, clusters=clusters),
+                    "difference": moments(apart[rows], each, _one_more(beyond, group), clusters=clusters),
+                    "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each, clusters=clusters),
                 }
-                | {name: moments(part[rows], each) for name, part in parts.items()}
+                | {name: moments(part[rows], each, clusters=clusters) for name, part in parts.items()}
             )
             shares, by_lot, follows = _drawn_by_lot(table, group)
             chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
@@ -389,6 +391,7 @@ def judged_on_splits(
     DataFrame
         policy, value, low, high (of its difference from the arm for all that did best on the other folds, in utility,
         with its 95 % interval) and verdict; nothing is shown where errors that no interval covers have left signs.
+        `.attrs["clusters"]` is their number, 0 where patients are independent.
     """
     measured, _ = measured_on_splits(replace(study, by=()), log, policies, policies, progress)
     doubted = bool(log_caveats(log, study.log).errors)
@@ -396,7 +399,9 @@ def judged_on_splits(
     for policy in policies:
         value, low, high, _ = over_splits([each.estimates[0]["difference"] for each in measured[policy]])
         rows.append((policy.name, value, low, high, NOT_SHOWN if doubted else verdict_of_interval(low, high)))
-    return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
+    judged = pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
+    judged.attrs["clusters"] = 0 if log.data.clusters is None else log.data.n_units
+    return judged
 
 
 def is_close(differences: Sequence[Moments]) -> bool:

@@ -71,8 +71,9 @@ class TrialDetails:
     imbalanced, expected_by_chance : float
         How many features differ between arms after weighting, and how many would by chance alone.
     tables : mapping of str to DataFrame
-        By the names of their files: limits (`limits_of`), arms, patients, censoring, balance, calibration,
-        propensities, policies, heterogeneity, power, e-value, scores and examples; what does not apply has no rows.
+        By the names of their files: limits (`limits_of`), arms, patients (and how many clusters, if there are any),
+        censoring, balance, calibration, propensities, policies, heterogeneity, power, e-value, scores and examples;
+        what does not apply has no rows.
     unplaced : tuple of str
         Policies that were asked for by name, and for which there is no letter.
     """
@@ -311,6 +312,7 @@ def _tables(
         "without a treatment": log.n_untreated,
         "without an outcome": sum(log.missing),
         "used": log.data.n_patients,
+        **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
     estimated = study.log.propensity == ESTIMATE
     confounding = confounding_needed(log.data, str(now["best_arm"].iloc[0]))

@@ -62,6 +62,7 @@ MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
 ARM_LETTERS, OUTCOME_LETTERS, TITLE_LETTERS = 36, 100, 190
 # So many arms are named in a line, and so many products of features in a table.
 NAMED_ARMS, PRODUCTS_SHOWN = 3, 10
+HIDES_A_ROW = "A person with several rows is not hidden as a whole: ε hides one row, which is one treatment."
 NO_CONCLUSION = "No conclusion: see the warning."
 CALIBRATION = "Are outcomes as the scores predict?"
 INTERVAL = "95\u00a0% interval"
@@ -206,6 +207,9 @@ def _about(view: View) -> Iterator[str]:
     success = "Outcome" if view.unit.counted_of == 1 else "Success"
     texts = [
         f"{patients['used']:,} patients, {_allocated(source.propensity)}.",
+        f"Intervals are by {patients['clusters']:,} clusters ({_short(source.cluster, ARM_LETTERS)})."
+        if source.cluster
+        else "",
         f"{success}: {_short(source.outcome_title or outcome_formula(source), OUTCOME_LETTERS)}.",
         f"Utility: the outcome minus costs ({_costs(source)})." if source.costs else "",
         f"{untreated:,} without a treatment left out." if untreated else "",
@@ -417,6 +421,8 @@ def _notes(view: View) -> Iterator[str]:
         "All are made from some of the patients and judged on the others. Intervals hold 95\u00a0%, each by itself. "
         "A second treatment of a patient leaks again, up to ε."
     )
+    if view.study.log.repeats:
+        yield HIDES_A_ROW
     if IN_TRACE[Exponential.name] in set(view.findings.options["option"]):
         yield "The textbook's exponential mechanism sets its odds by the largest difference of two records' scores."
     if view.study.seen == "publication":

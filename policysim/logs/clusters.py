@@ -1,0 +1,128 @@
+"""Patients in clusters, whose outcomes resemble each other: the villages of a trial, wards, several rows of one person.
+
+Whole clusters are dealt among folds and counted by intervals. Where whole clusters got the same treatment, the clusters
+were allocated and not the patients: then so few of them say so little that an interval means nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from policies.arrays import IntArray
+from policies.levels import MISSING
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable, coded
+from policysim.logs.toml_text import toml_string
+
+# With fewer clusters of a treatment, intervals by clusters are too wide to say anything, or too narrow.
+FEWEST_CLUSTERS = 8
+# The chance below which it is no chance that each value of a column is wholly in one arm.
+NO_CHANCE = 1e-6
+# Rows of a column that are looked at first: nearly all columns decide nothing, and these show it.
+FIRST_ROWS = 2_000
+
+
+def patients_of_clusters(clusters: IntArray, actions: IntArray, n_actions: int) -> IntArray:
+    """How many patients of each cluster got each action, (n_clusters, n_actions).
+
+    Parameters
+    ----------
+    clusters : array, (n_rows,)
+        The number of each row's cluster, 0 or more; numbers that do not occur have no patients.
+    actions : array, (n_rows,)
+    n_actions : int
+    """
+    n_clusters = int(clusters.max(initial=-1)) + 1
+    table = np.bincount(clusters * n_actions + actions, minlength=n_clusters * n_actions)
+    return table.reshape(n_clusters, n_actions)
+
+
+def folds_of_clusters(clusters: IntArray, actions: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """The fold of each row, (n_rows,): whole clusters are dealt among the folds at random.
+
+    Clusters with the same commonest action are dealt one after the other, so that each fold has its part of each
+    action, also where all patients of a cluster got the same one.
+    """
+    names, places = np.unique(clusters, return_inverse=True)
+    commonest = patients_of_clusters(places, actions, int(actions.max(initial=0)) + 1).argmax(axis=1)
+    order = np.lexsort((rng.random(len(names)), commonest))
+    fold_of_cluster = np.empty(len(names), dtype=np.intp)
+    fold_of_cluster[order] = np.arange(len(names)) % n_folds
+    return fold_of_cluster[places]
+
+
+def whole_clusters(clusters: IntArray, actions: IntArray, n_actions: int) -> IntArray | None:
+    """How many clusters each action has, (n_actions,), where whole clusters were allocated, else None.
+
+    They were if most of those with two or more patients are wholly in one arm; the others count for their commonest.
+    """
+    table = patients_of_clusters(clusters, actions, n_actions)
+    table = table[table.sum(axis=1) > 0]
+    several = table[table.sum(axis=1) > 1]
+    if not len(several) or 2 * np.count_nonzero((several > 0).sum(axis=1) == 1) <= len(several):
+        return None
+    return np.bincount(table.argmax(axis=1), minlength=n_actions)
+
+
+def read_clusters(table: DataTable, column: str, bad: BadRows) -> IntArray:
+    """The number of each row's cluster, (n_rows,); rows without one are bad. 7, 7.0 and "7" are the same cluster."""
+    codes, keys = coded(table[column])
+    missing = np.array([key == MISSING for key in keys], dtype=np.bool_)
+    bad.add(table, missing[codes], column, lambda _: "is missing: each row needs its cluster")
+    return codes
+
+
+def require_clusters(place: str, column: str, clusters: IntArray, actions: IntArray, names: Sequence[str]) -> None:
+    """DataError, one line, for a treatment with fewer than `FEWEST_CLUSTERS`; `place` is the log's name."""
+    whole = whole_clusters(clusters, actions, len(names))
+    having = (patients_of_clusters(clusters, actions, len(names)) > 0).sum(axis=0) if whole is None else whole
+    few = [f"{name} {count}" for name, count in zip(names, having, strict=True) if count < FEWEST_CLUSTERS]
+    if not few:
+        return
+    how = f"each treatment needs at least {FEWEST_CLUSTERS}, and there are too few: {', '.join(few)}"
+    if whole is None:
+        remedy = f"if patients were randomised within each {column}, leave the key out and make {column} a feature"
+    else:
+        remedy = f"each {column} is wholly in one arm, so {column}s count and not patients; it takes more of them"
+    raise DataError(f"{place}: cluster = {toml_string(column)}: {how}: {remedy}")
+
+
+def deciding_columns(
+    table: DataTable, columns: Iterable[str], actions: IntArray, n_actions: int
+) -> Iterator[tuple[str, int]]:
+    """The columns that decide the treatment, each with the number of its values that repeat.
+
+    All patients with the same value are then in one arm, which chance would do with a probability below `NO_CHANCE`.
+    Columns with a single such value in some arm are none: they name the treatment, or something of it, such as a dose.
+
+    Parameters
+    ----------
+    table : DataTable
+    columns : iterable of str
+        Those that are looked at.
+    actions : array, (n_rows,)
+        -1 in rows without a treatment.
+    n_actions : int
+    """
+    treated = np.flatnonzero(actions >= 0)
+    shares = np.bincount(actions[treated], minlength=n_actions) / max(1, len(treated))
+    arms = shares > 0
+    for name in columns:
+        column = table[name].iloc[treated]
+        for rows in (slice(FIRST_ROWS), slice(None)):
+            codes, keys = coded(column.iloc[rows])
+            known = np.array([key != MISSING for key in keys], dtype=np.bool_)[codes]
+            counts = patients_of_clusters(codes[known], actions[treated][rows][known], n_actions)
+            repeated = counts[counts.sum(axis=1) > 1]
+            whole = repeated.max(axis=1, initial=0) == repeated.sum(axis=1)
+            if not whole.all():
+                break
+        else:
+            of_arms = (repeated > 0).sum(axis=0)[arms]
+            # Sums of logarithms: of very many rows the probability is 0.
+            by_chance = np.log((shares[None, :] ** repeated.sum(axis=1)[:, None]).sum(axis=1).clip(1e-300)).sum()
+            if len(of_arms) > 1 and of_arms.min() > 1 and by_chance < math.log(NO_CHANCE):
+                yield name, len(repeated)
