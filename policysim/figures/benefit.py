@@ -45,6 +45,7 @@ from policysim.figures.looks import (
     Paper,
     as_dot,
     canvas,
+    difference_axis,
     is_level,
     label,
     list_rows,
@@ -220,8 +221,7 @@ def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Map
     draw_policies(axes, rows, "difference", looks=colours, labels=labels, widths=_widths(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     notes = (BAND if has_band(rows, "difference") else "", note)
-    about = "mean outcome, minus that of one treatment for all"
-    made.name(axes, "Against one treatment for all", axes.get_xlabel(), about, notes=notes)
+    made.name(axes, "Against one treatment for all", axes.get_xlabel(), difference_axis(rows), notes=notes)
 
 
 def harm_of(table: pd.DataFrame, lead: str | None = None) -> str:

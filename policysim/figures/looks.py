@@ -436,6 +436,12 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
             fix_ticks(figure, font)
 
 
+def difference_axis(table: pd.DataFrame) -> str:
+    """What stands at the axis of differences on logged data: of utilities, where treatments cost something."""
+    what = "utility" if "difference_costs" in table else "outcome"
+    return f"mean {what}, minus that of one treatment for all"
+
+
 def list_rows(axes: Axes) -> None:
     """A panel of names one below the other: without ticks at them, and with upright lines alone."""
     axes.grid(visible=True, axis="x")

@@ -25,6 +25,7 @@ from policysim.logs.counted_log import is_counted, open_log, require_countable_m
 from policysim.numbers import written
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
+from policysim.report.findings import OUTCOME, UTILITY
 from policysim.report.report import Report
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import problem_of_log
@@ -139,8 +140,8 @@ def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         "frontier",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         title="What each policy gains over A, against ε",
-        caption="The mean outcome under each policy minus that under A, the arm that did best in the other folds (the "
-        "line at zero). Shaded: the 95 % interval. No patient had a part in making the policy. On top: how often an "
+        caption=f"The mean {UTILITY if 'difference_costs' in table else OUTCOME} under each policy minus that under A, the "
+        "arm that did best in the other folds (the line at zero). Shaded: the 95 % interval. No patient had a part in making the policy. On top: how often an "
         "observer tells two patients apart, of 100. Dashed red: the ε chosen above.",
         alternative=f"{seen}.",
         file="comparison.csv",

@@ -311,10 +311,12 @@ def _parts(view: View, option: str) -> str:
     """The outcome and the costs behind a difference in utility, where costs make a tenth of what is gained or lost."""
     if not view.study.log.costs:
         return ""
-    weighed = Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {})
-    if COSTS not in named_outcomes(weighed, view.options, [(option, SAME)]):
+    table = view.findings.differences
+    pair = table["option"].eq(option) & table["than"].eq(SAME) & table["epsilon"].eq(view.epsilon)
+    outcome, costs = (float(table.loc[pair & table["outcome"].eq(name), "value"].iloc[0]) for name in PARTS)
+    now = {option: dict(zip(EXPECTED, (outcome, costs), strict=True)), SAME: dict.fromkeys(EXPECTED, 0.0)}
+    if COSTS not in named_outcomes(Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {}), now, [(option, SAME)]):
         return ""
-    outcome, costs = (view.options[option][name] - view.options[SAME][name] for name in EXPECTED)
     more = "more" if costs > 0 else "less"
     return (
         f" The mean outcome changes by {view.unit.change(outcome)}, and costs are {view.unit.mean(abs(costs))} {more}."
