@@ -221,7 +221,7 @@ def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Map
     draw_policies(axes, rows, "difference", looks=colours, labels=labels, widths=_widths(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     notes = (BAND if has_band(rows, "difference") else "", note)
-    made.name(axes, "Against one treatment for all", axes.get_xlabel(), difference_axis(rows), notes=notes)
+    made.name(axes, "Against one treatment for all", axes.get_xlabel(), difference_axis(list(rows)), notes=notes)
 
 
 def harm_of(table: pd.DataFrame, lead: str | None = None) -> str:

@@ -8,7 +8,7 @@ in its style, or on axes of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -436,9 +436,9 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
             fix_ticks(figure, font)
 
 
-def difference_axis(table: pd.DataFrame) -> str:
+def difference_axis(columns: Container[object]) -> str:
     """What stands at the axis of differences on logged data: of utilities, where treatments cost something."""
-    what = "utility" if "difference_costs" in table else "outcome"
+    what = "utility" if "difference_costs" in columns else "outcome"
     return f"mean {what}, minus that of one treatment for all"
 
 

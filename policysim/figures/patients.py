@@ -180,7 +180,7 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **pape
     order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
     edges = reach(rows, "difference")
     notes = (BAND, GOES_ON if edges else "", undrawn(every, names, policies))
-    title, axis = "Against one treatment for all", difference_axis(table)
+    title, axis = "Against one treatment for all", difference_axis(list(table))
     return _multiples(
         table, rows, order, "difference", paper, names=names, title=title, axis=axis, notes=notes, edges=edges
     )

@@ -20,12 +20,12 @@ from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim import numbers as formats
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
+from policysim.figures.looks import difference_axis
 from policysim.figures.patients import line_by_arm
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.numbers import written
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import Drawing
-from policysim.report.findings import OUTCOME, UTILITY
 from policysim.report.report import Report
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import problem_of_log
@@ -140,9 +140,10 @@ def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         "frontier",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         title="What each policy gains over A, against ε",
-        caption=f"The mean {UTILITY if 'difference_costs' in table else OUTCOME} under each policy minus that under A, the "
-        "arm that did best in the other folds (the line at zero). Shaded: the 95 % interval. No patient had a part in making the policy. On top: how often an "
-        "observer tells two patients apart, of 100. Dashed red: the ε chosen above.",
+        caption=f"The {difference_axis(list(table)).partition(',')[0]} under each policy minus that under A, the arm "
+        "that did best in the other folds (the line at zero). Shaded: the 95 % interval. No patient had a part in "
+        "making the policy. On top: how often an observer tells two patients apart, of 100. Dashed red: the ε chosen "
+        "above.",
         alternative=f"{seen}.",
         file="comparison.csv",
         epsilons=tuple(map(float, sorted(table["epsilon"].unique()))),
