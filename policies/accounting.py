@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from policies.adjacency import Adjacency, largest_difference
+from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference, public_classes
 from policies.arrays import FloatArray, non_negative
+from policies.mask import listed_among
 from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.privacy_profile import Profile, largest_profile, profile
@@ -235,3 +236,42 @@ def policy_use(policy: Policy, problem: DecisionProblem) -> Use:
         return table_use(policy, logs, problem.adjacency)
     parts = [(part, part.problem.adjacency) for part in problem.classes if part.problem is not None]
     return largest_use([table_use(policy, logs[np.ix_(part.rows, part.columns)], of) for part, of in parts])
+
+
+# Of more public classes than this, the largest use of all counts for each: one after the other they would take minutes.
+MOST_CLASSES = 256
+
+
+def policy_uses(policy: Policy, problem: DecisionProblem) -> tuple[Use, ...]:
+    """`policy_use` within each public class (`public_classes`), in their order; of all, if there are too many.
+
+    Examples
+    --------
+    One class of two records has something to choose, the other one has not:
+
+    >>> from policies import Sensitive, make_policy
+    >>> utilities = [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    >>> problem = DecisionProblem(utilities, [0.25] * 4, Sensitive((2, 2), (1,)))
+    >>> [round(use.loss, 3) for use in policy_uses(make_policy("randomized-response", epsilon=1.0), problem)]
+    [1.0, 0.0]
+    """
+    classes, adjacency = public_classes(problem.adjacency, problem.n_records), problem.adjacency
+    if not 0 < classes.max() < MOST_CLASSES:
+        return (policy_use(policy, problem),)
+    logs, uses = policy.tables(problem)[0], []
+    order = np.argsort(classes, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(classes[order])) + 1):
+        # Neighbours, and so all of a class, allow the same.
+        table = logs[rows] if problem.admissible is None else logs[np.ix_(rows, problem.admissible[rows[0]])]
+        among = AnyRecord() if isinstance(adjacency, Sensitive) else listed_among(rows, adjacency, problem.n_records)
+        uses.append(table_use(policy, table, among))
+    return tuple(uses)
+
+
+Spent = TypeVar("Spent")
+
+
+def of_each_class(days: Sequence[Sequence[Spent]]) -> list[tuple[Spent, ...]]:
+    """What days spend within each public class, from what each day spends in each; a single entry is that of all."""
+    n_classes = max(map(len, days), default=1)
+    return list(zip(*(day if len(day) == n_classes else (*day,) * n_classes for day in days), strict=True))

@@ -26,7 +26,7 @@ from typing import Any
 from policies.exponential import Exponential, ExponentialFitted
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
-from policies.policy import Policy, class_fault
+from policies.policy import Policy, class_fault, in_one_line
 from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
@@ -165,7 +165,7 @@ def _loaded(point: EntryPoint) -> type[Policy]:
         kind = point.load()
     # Whatever happens in a foreign module, even that it ends the program.
     except (Exception, SystemExit) as error:
-        raise PluginError(_in_one_line(error)) from error
+        raise PluginError(in_one_line(error)) from error
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise PluginError("it is no subclass of policies.policy.Policy")
     name = getattr(kind, "name", None)
@@ -181,14 +181,10 @@ def _loaded(point: EntryPoint) -> type[Policy]:
     try:
         works = hash(replace(kind(1.0), epsilon=2.0)) is not None and replace(kind(1.0), epsilon=2.0).epsilon == 2
     except Exception as error:
-        raise PluginError(f"{kind.__name__}(1.0) cannot be made: {_in_one_line(error)}") from error
+        raise PluginError(f"{kind.__name__}(1.0) cannot be made: {in_one_line(error)}") from error
     if not works:
         raise PluginError(f"{kind.__name__}(epsilon) does not keep its epsilon")
     return kind
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
 
 
 CATALOGUE = Catalogue(_CLASSES)

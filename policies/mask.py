@@ -123,11 +123,11 @@ def same_masks(mask: BoolArray, adjacency: Adjacency) -> Iterator[tuple[IntArray
             grid = Sensitive((len(mine), *hidden), tuple(range(1, len(hidden) + 1)))
             yield mine.ravel(), columns, grid
         else:
-            yield rows, columns, _listed(rows, adjacency, len(mask))
+            yield rows, columns, listed_among(rows, adjacency, len(mask))
 
 
-def _listed(rows: IntArray, adjacency: Adjacency, n_records: int) -> Adjacency:
-    """The adjacency of some of the records, by the numbers of their cliques."""
+def listed_among(rows: IntArray, adjacency: Adjacency, n_records: int) -> Adjacency:
+    """The adjacency among some of the records, (m,), in their order, by the numbers of their cliques."""
     partitions = adjacency.partitions(n_records)
     numbers = np.empty((n_records, len(partitions)), dtype=np.intp)
     for place, partition in enumerate(partitions):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policies.accounting import Use, largest_use, table_use
+from policies.accounting import Use, table_use
 from policies.adjacency import AnyRecord
 from policies.arrays import BoolArray, FloatArray, IntArray, conditional
 from policies.mask import mask_classes
@@ -60,11 +60,18 @@ class MaskedProblem:
 
         Over records of one public class, and infinite where one of them gets an action that another does not allow.
         """
-        return max(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in self._hidden(logs))
+        return max(self.losses(logs))
 
-    def use(self, policy: Policy, logs: FloatArray) -> Use:
-        """What a policy's table log p(a|x), (n_records, n_actions), reveals: its loss as above, eta and variation."""
-        return largest_use([table_use(policy, table, AnyRecord()) for table in self._hidden(logs)])
+    def losses(self, logs: FloatArray) -> tuple[float, ...]:
+        """The exact privacy loss as above within each public class, in their order."""
+        return tuple(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in self._hidden(logs))
+
+    def uses(self, policy: Policy, logs: FloatArray) -> tuple[Use, ...]:
+        """What a policy's table log p(a|x), (n_records, n_actions), reveals within each public class, in their order.
+
+        Whether somebody stays in a class from one decision to the next is not known here.
+        """
+        return tuple(table_use(policy, table, AnyRecord()) for table in self._hidden(logs))
 
     def _hidden(self, logs: FloatArray) -> list[FloatArray]:
         """The parts of a table whose rows are hidden among each other."""

@@ -8,9 +8,9 @@ class is so as a whole. The classes are public, as the prior is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from policies.sampler import draw_actions
 LOG_SMALLEST = -745.0
 
 # The public methods of a policy. A mechanism implements that of the same name with an underscore before it.
+Answer = TypeVar("Answer")
 PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound", "sample")
 
 
@@ -91,6 +92,8 @@ class Policy(Frozen):
         For an epsilon that is not >= 0.
     TypeError
         For a class that replaces another public method, or implements no probabilities.
+    NoTableError
+        From these methods, for a mechanism of another package that fails, whatever it raises.
     InadmissibleError
         From these methods, for a mechanism that says `across_masks` and gives a record what it does not allow.
     """
@@ -134,20 +137,20 @@ class Policy(Frozen):
             for _, policy, own in decisions_of(self, problem.classes, problem.n_actions):
                 policy.check(own)
         else:
-            self._check(problem)
+            self._asked(self._check, problem)
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
         if self._splits(problem):
             return self.tables(problem)[0]
-        return self._admissible(problem, self._log_probabilities(problem), -np.inf)
+        return self._admissible(problem, self._asked(self._log_probabilities, problem), -np.inf)
 
     @final
     def probabilities(self, problem: DecisionProblem) -> FloatArray:
         """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
         if self._splits(problem):
             return self.tables(problem)[1]
-        return self._admissible(problem, self._probabilities(problem), 0.0)
+        return self._admissible(problem, self._asked(self._probabilities, problem), 0.0)
 
     @final
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
@@ -158,7 +161,7 @@ class Policy(Frozen):
         """
         if self._splits(problem):
             return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
-        logs, probabilities = self._tables(problem)
+        logs, probabilities = self._asked(self._tables, problem)
         logs = self._admissible(problem, logs, -np.inf)
         probabilities = self._admissible(problem, probabilities, 0.0)
         if _is_foreign(self) and (fault := table_fault(self, problem, logs, probabilities)):
@@ -185,7 +188,7 @@ class Policy(Frozen):
         With a mask, the mean over the sets of records that allow the same; a record without a choice loses nothing.
         """
         if not self._splits(problem):
-            return self._loss_bound(problem)
+            return self._asked(self._loss_bound, problem)
         total = 0.0
         for part, policy, own in decisions_of(self, problem.classes, problem.n_actions):
             share = float(problem.prior[part.rows].sum())
@@ -197,6 +200,17 @@ class Policy(Frozen):
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw an action for each record number, (m,), from the exact table. For simulation, not for a release."""
         return draw_actions(self.probabilities(problem)[records], rng)
+
+    def _asked(self, method: Callable[[DecisionProblem], Answer], problem: DecisionProblem) -> Answer:
+        """What a mechanism answers; NoTableError for one of another package that fails."""
+        try:
+            return method(problem)
+        except (NotApplicableError, NoTableError, InadmissibleError):
+            raise
+        except Exception as error:
+            if not _is_foreign(self):
+                raise
+            raise NoTableError(self.at_epsilon, in_one_line(error)) from error
 
     def _check(self, problem: DecisionProblem) -> None:
         """As `check`."""
@@ -238,6 +252,11 @@ class Policy(Frozen):
         )
 
 
+def in_one_line(error: BaseException) -> str:
+    """The type of an error and what it says."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
+
+
 def class_fault(kind: type[Policy]) -> str:
     """What is wrong with a class as a mechanism, in one line; "" for nothing."""
     name = kind.__name__
@@ -268,9 +287,9 @@ def table_fault(policy: Policy, problem: DecisionProblem, logs: FloatArray, prob
     kind, given = type(policy), [probabilities]
     if kind._tables is not Policy._tables:
         with np.errstate(over="ignore"):
-            given.append(np.exp(policy._log_probabilities(problem)))
+            given.append(np.exp(policy._asked(policy._log_probabilities, problem)))
     if kind._probabilities is not Policy._probabilities:
-        given.append(policy._probabilities(problem))
+        given.append(policy._asked(policy._probabilities, problem))
     for table in given:
         if np.shape(table) != logs.shape or not np.allclose(np.exp(logs), table, rtol=0, atol=SUM_TOLERANCE):
             return "its probabilities are not those of its logarithms"

@@ -12,7 +12,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,10 +22,11 @@ from scipy.optimize import brentq
 
 from envs.toml_reader import SIZES, is_epsilon, one_line, shown
 from envs.treatment_response import is_whole
-from policies.accounting import Use, bounded_use, compose, policy_use
-from policies.adjacency import Adjacency, AnyRecord
-from policies.arrays import ROUNDING, FloatArray, non_negative
+from policies.accounting import Use, bounded_use, compose, largest_use, of_each_class, policy_uses
+from policies.adjacency import Adjacency, AnyRecord, public_classes, require_adjacency
+from policies.arrays import ROUNDING, FloatArray, non_negative, probability_table
 from policies.fitted import FittedPolicy
+from policies.mask import listed_among
 from policies.masked import MaskedProblem
 from policies.policy import ClaimError, Policy
 from policies.privacy_loss import privacy_loss
@@ -84,6 +86,29 @@ def composed(uses: Sequence[Use], delta: float) -> tuple[Composition, float]:
         totals["loss-distributions"] = distribution_epsilon([use.profile for use in uses], delta)
     total = min(totals.values())
     return next(name for name, proved in totals.items() if proved * SAFE <= total), total
+
+
+def composed_in_classes(days: Sequence[Sequence[Use]], delta: float) -> tuple[Composition, float, tuple[Use, ...]]:
+    """`composed` in the public class that spends most, and its uses.
+
+    Parameters
+    ----------
+    days : sequence of sequence of Use
+        What each day reveals within each class; a single one is that of all (`policies.accounting.of_each_class`).
+    delta : float
+        As for `composed`.
+    """
+    by_loss = sorted(((_summed_loss(uses), uses) for uses in of_each_class(days)), key=itemgetter(0), reverse=True)
+    most: tuple[Composition, float, tuple[Use, ...]] = ("exact-losses", 0.0, by_loss[0][1])
+    for summed, uses in by_loss:
+        # No way to add up finds more than the sum of losses.
+        if summed > most[1]:
+            most = max(most, (*composed(uses, delta), uses), key=itemgetter(1))
+    return most
+
+
+def _summed_loss(uses: Sequence[Use]) -> float:
+    return compose(use.loss for use in uses)
 
 
 def converted_epsilon(rho: float, delta: float) -> float:
@@ -183,9 +208,15 @@ def _on_multiples(losses: FloatArray, chances: FloatArray, step: float) -> dict[
 
 
 def spend(
-    policy: Policy, problems: Sequence[DecisionProblem | MaskedProblem], epsilons: Sequence[float]
-) -> tuple[Use, ...]:
+    policy: Policy,
+    problems: Sequence[DecisionProblem | MaskedProblem],
+    epsilons: Sequence[float],
+    *,
+    classes_stay: bool = False,
+) -> tuple[tuple[Use, ...], ...]:
     """What a policy reveals on each day by the day's own table, if it has epsilons[d] on day d.
+
+    Of each day within each public class if nobody changes it, else the largest over all classes alone.
 
     Parameters
     ----------
@@ -195,6 +226,8 @@ def spend(
         One a day; each is read once.
     epsilons : sequence of float
         One a day.
+    classes_stay : bool, optional
+        Whether a patient is in the same public class on all days.
 
     Raises
     ------
@@ -209,19 +242,31 @@ def spend(
         if isinstance(problem, MaskedProblem):
             if problem.told_apart:
                 raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
-            uses.append(claimed_use(on_day, problem.use(on_day, problem.tables(on_day)[0])))
+            of_day = problem.uses(on_day, problem.tables(on_day)[0])
         elif isinstance(problem, DecisionProblem):
-            uses.append(claimed_use(on_day, policy_use(on_day, problem)))
+            of_day = policy_uses(on_day, problem)
         else:
             raise ValueError(f"the decision of each day must be a DecisionProblem, got {one_line(shown(problem))}.")
+        uses.append(claimed_uses(on_day, of_day if classes_stay else (largest_use(of_day),)))
     return tuple(uses)
 
 
-def claimed_use(policy: Policy, use: Use) -> Use:
-    """The same use of a policy; ClaimError if its loss is above what the policy claims."""
-    if fault := claim_fault(policy, use.loss):
+def claimed_uses(policy: Policy, uses: tuple[Use, ...]) -> tuple[Use, ...]:
+    """The same uses of a policy; ClaimError if the loss of one is above what the policy claims."""
+    if fault := claim_fault(policy, max(use.loss for use in uses)):
         raise ClaimError(fault)
-    return use
+    return uses
+
+
+def _known_classes(problems: Sequence[DecisionProblem | MaskedProblem]) -> bool:
+    """Whether a record is in the same public class on each of these days; of states (`MaskedProblem`) nobody knows."""
+    records = [problem for problem in problems if isinstance(problem, DecisionProblem)]
+    if len(records) < len(problems):
+        return False
+    sizes = {id(problem.adjacency): (problem.adjacency, problem.n_records) for problem in records}
+    of_days = [public_classes(*each) for each in sizes.values()]
+    several = [classes for classes in of_days if classes.max() > 0]
+    return all(np.array_equal(classes, several[0]) for classes in several)
 
 
 @dataclass(frozen=True)
@@ -270,10 +315,11 @@ class PrivacyBudget:
 
     For a stay of unknown length, with an epsilon that is chosen day by day, the budget is an odometer: `spend` counts
     the exact loss of each table before a treatment is drawn by it, and `left` says what remains. That adds losses, with
-    delta = 0. Distributions of the loss do not add up so: with an epsilon chosen on the way, two courses that each have
-    delta = .05 had .0592 together. Sums of rho are a filter, and only within a total that was fixed beforehand. What
-    was spent belongs to the object, and so to its copies; `dataclasses.replace` makes a new budget of which nothing is
-    spent, and the days that `daily` plans are counted only once they are spent.
+    delta = 0, of the patient's own public class if the caller says which it is. Distributions of the loss do not add up
+    so: with an epsilon chosen on the way, two courses that each have delta = .05 had .0592 together. Sums of rho are a
+    filter, and only within a total that was fixed beforehand. What was spent belongs to the object, and so to its
+    copies; `dataclasses.replace` makes a new budget of which nothing is spent, and the days that `daily` plans are
+    counted only once they are spent.
 
     Parameters
     ----------
@@ -329,7 +375,13 @@ class PrivacyBudget:
         """The largest rho that the conversion allows; 0 without a delta."""
         return _largest_rho(self.epsilon, self.delta)
 
-    def spend(self, used: FittedPolicy | Policy | ArrayLike, on: DecisionProblem | Adjacency | None = None) -> float:
+    def spend(
+        self,
+        used: FittedPolicy | Policy | ArrayLike,
+        on: DecisionProblem | Adjacency | None = None,
+        *,
+        record: int | None = None,
+    ) -> float:
         """Count the exact loss of a decision on the patient, before a treatment is drawn; returns the loss.
 
         Parameters
@@ -339,11 +391,16 @@ class PrivacyBudget:
             too, and from nothing else: not from the patient's records.
         on : DecisionProblem or Adjacency, optional
             The problem of a `Policy`; the neighbours of an array, by default any two records.
+        record : int, optional
+            The number of a record that shares with the patient's, on this day, all that is public: only what is
+            revealed within that public class counts. By default the largest loss of all classes does, since the
+            patient may be in another one on another day.
 
         Raises
         ------
         ValueError
-            If it reveals more than is left. Then nothing is counted, and nothing may be drawn.
+            If it reveals more than is left, or for a record that there is not. Then nothing is counted, and nothing
+            may be drawn.
         ClaimError
             If a policy reveals more than it claims.
 
@@ -352,15 +409,32 @@ class PrivacyBudget:
         >>> budget = PrivacyBudget(2.0)
         >>> round(budget.spend([[0.75, 0.25], [0.25, 0.75]]), 3), round(budget.left(), 3)
         (1.099, 0.901)
+
+        Of four records in two public classes only the first two get different treatments. To the others it shows
+        nothing:
+
+        >>> table, hidden = [[0.6, 0.4], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]], Sensitive((2, 2), (1,))
+        >>> [round(budget.spend(table, hidden, record=record), 3) for record in (1, 2)]
+        [0.405, 0.0]
         """
         if isinstance(used, Policy):
             if not isinstance(on, DecisionProblem):
                 raise ValueError(f"spend needs the problem that {used.name} decides: spend(policy, problem).")
-            loss = claimed_use(used, policy_use(used, on)).loss
-        elif isinstance(used, FittedPolicy):
-            loss = used.epsilon_spent
+            policy, used = used, used.fit(on)
+            if fault := claim_fault(policy, used.epsilon_spent):
+                raise ClaimError(fault)
+        if isinstance(used, FittedPolicy):
+            table, adjacency, loss = used.probabilities, used.problem.adjacency, used.epsilon_spent
         else:
-            loss = privacy_loss(used, AnyRecord() if on is None else on).epsilon  # type: ignore[arg-type]
+            table = probability_table(used, "probabilities")
+            adjacency = require_adjacency(AnyRecord() if on is None else on)
+            loss = privacy_loss(table, adjacency).epsilon
+        if record is not None:
+            if not is_whole(record) or not 0 <= record < len(table):
+                raise ValueError(f"record must be a whole number from 0 to {len(table) - 1}, got record={record!r}.")
+            classes = public_classes(adjacency, len(table))
+            rows = np.flatnonzero(classes == classes[record])
+            loss = min(loss, privacy_loss(table[rows], listed_among(rows, adjacency, len(table))).epsilon)
         if compose([*self._spent, loss]) * SAFE > self.epsilon:
             raise ValueError(
                 f"this decision reveals {loss:.6g}, and {self.left():.6g} of the total of {self.epsilon:g} is left."
@@ -436,7 +510,10 @@ class PrivacyBudget:
             Its epsilon is replaced.
         problems : Process, or sequence of DecisionProblem or MaskedProblem
             One a day. The patient may be any record of that day's domain: either the adjacency is any-record, or the
-            record does not change. They are read one after the other, once for each epsilon that is tried.
+            record does not change. They are read one after the other, once for each epsilon that is tried. So a patient
+            is in one public class on all days of a list of `DecisionProblem`, and of a process that never leads from
+            one to another: the days are added within each class, and the largest sum counts. Else the largest use of
+            each day does (a list of `MaskedProblem`, and public masks that change).
 
         Returns
         -------
@@ -480,34 +557,36 @@ class PrivacyBudget:
             raise ValueError(f"policy must be one such as make_policy('exponential'), got {policy!r}.")
         if isinstance(problems, Sequence):
             decided: Sequence[DecisionProblem | MaskedProblem] = problems
+            stay = _known_classes(problems)
         elif hasattr(problems, "continuation") and problems.horizon is not None:
             # Those under optimal continuation.
-            decided = optimal_course(problems).decisions(policy)
+            decided, stay = optimal_course(problems).decisions(policy), len(problems.by_class()) > 1
         else:
             raise ValueError(
                 "problems must be the decisions of the days, or a process with a horizon such as "
                 f"TabularMDP(..., horizon=30), got {problems!r}."
             )
-        days = len(decided)
+        days, spent = len(decided), partial(spend, policy, decided, classes_stay=stay)
         least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
-            spend(policy, decided, [policy.epsilon] * days)
+            spent([policy.epsilon] * days)
             return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
         if even == math.inf:
             return DailyBudget(replace(policy, epsilon=even), days, even, "basic", self.epsilon)
-        tried: dict[float, tuple[Use, ...]] = {}
+        tried: dict[float, tuple[tuple[Use, ...], ...]] = {}
 
         def share(epsilon: float) -> float:
-            tried[epsilon] = spend(policy, decided, [epsilon] * days)
+            tried[epsilon] = spent([epsilon] * days)
             found = self.share(tried[epsilon])
             # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
-            within = epsilon <= even and compose(use.loss for use in tried[epsilon]) <= self.epsilon / SAFE
+            largest = max(map(_summed_loss, of_each_class(tried[epsilon])))
+            within = epsilon <= even and largest <= self.epsilon / SAFE
             return min(found, 1.0) if within else found
 
         epsilon = max(even, most_affordable(share, least, even))
-        uses = tried[epsilon] if epsilon in tried else spend(policy, decided, [epsilon] * days)
+        found = tried[epsilon] if epsilon in tried else spent([epsilon] * days)
         # What proves the smallest total; the plainest of equals.
-        composition, total = composed(uses, self.delta)
+        composition, total, uses = composed_in_classes(found, self.delta)
         if epsilon <= even:
             basic = min(self.epsilon, compose([epsilon] * days))
             if basic * SAFE <= total:
@@ -515,12 +594,21 @@ class PrivacyBudget:
         rho = compose(use.rho for use in uses) if composition == "zero-concentrated" else None
         return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
-    def share(self, uses: Sequence[Use]) -> float:
-        """What share of the budget uses spend, at most 1 if and only if they stay within it.
+    def share(self, days: Sequence[Sequence[Use]]) -> float:
+        """What share of the budget days spend, at most 1 if and only if they stay within it in each public class.
 
         Beyond 1 it is a guess: of the ways to add up, the one that asks for least.
+
+        Parameters
+        ----------
+        days : sequence of sequence of Use
+            What each day reveals within each class; a single one is that of all.
         """
-        shares = [_ratio(compose(use.loss for use in uses), self.epsilon)]
+        return max(map(self._share, of_each_class(days)))
+
+    def _share(self, uses: Sequence[Use]) -> float:
+        """The share of one class."""
+        shares = [_ratio(_summed_loss(uses), self.epsilon)]
         if self.delta > 0 and shares[0] > 0:
             shares.append(math.sqrt(_ratio(compose(use.rho for use in uses), self.rho)))
             if self.epsilon > 0:

@@ -21,7 +21,7 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import ClaimError, Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.affordable import SAFE
-from policysim.course.budget import PrivacyBudget, composed
+from policysim.course.budget import PrivacyBudget, composed_in_classes
 from policysim.course.course_evaluation import (
     COLUMNS,
     COLUMNS_OF_TOTALS,
@@ -316,13 +316,13 @@ def within_totals(
     """A policy within each total, rising; `result` of one that takes no epsilon, which is worth the same at each."""
     name = daily_name(template.name)
     if result is not None:
-        spent = math.fsum(result.spent)
+        spent = result.spent_in_all
         for total in totals:
             guaranteed = template.guarantee
             yield CourseEvaluation(name, guaranteed, result, references, "optimal", total, spent, "exact-losses")
         return
     for total, course in zip(totals, planner.within(template, totals, delta), strict=True):
-        composition, spent = composed(course.uses, delta)
+        composition, spent, _ = composed_in_classes(course.uses, delta)
         # Above the total only by the rounding of a sum.
         assert spent * SAFE <= total
         largest = max((policy.epsilon for policy in course.policies if policy.uses_epsilon), default=0.0)

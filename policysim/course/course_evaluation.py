@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from policies.accounting import of_each_class
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.records import SomeRecords
 from policysim.course import occupancy
@@ -46,13 +47,24 @@ class CourseResult:
     outcomes : mapping of str to array, (n_groups,)
         The expectation of each outcome over the whole course, not discounted. What is counted among everyone alone is
         NaN in all other groups.
-    spent : tuple of float
-        The exact privacy loss of the decision on each day; of the one decision that is repeated without a horizon.
+    losses : tuple of tuple of float
+        The exact privacy loss of the decision on each day, within each public class if nobody changes it, else the
+        largest alone; of the one decision that is repeated without a horizon.
     """
 
     value: FloatArray
     outcomes: Mapping[str, FloatArray]
-    spent: tuple[float, ...]
+    losses: tuple[tuple[float, ...], ...]
+
+    @property
+    def spent(self) -> tuple[float, ...]:
+        """The exact privacy loss of each day, in any class."""
+        return tuple(map(max, self.losses))
+
+    @property
+    def spent_in_all(self) -> float:
+        """The sum over the days, in the class where it is largest."""
+        return max(map(math.fsum, of_each_class(self.losses)))
 
 
 class ProcessEvaluator:
@@ -72,6 +84,8 @@ class ProcessEvaluator:
     process : Process
     priors : callable
         Those of the course (`DailyDecisions`).
+    classes_stay : bool
+        Whether there are public classes, and nobody changes from one to another.
     groups : Groups
         Of the first states, everyone first.
     """
@@ -79,6 +93,7 @@ class ProcessEvaluator:
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
         self.process, self.priors = process, course.priors
         self._first = course.plain[0]  # who is hidden among whom is the same on every day
+        self.classes_stay = len(process.by_class()) > 1
         self._before = lru_cache(ENDS)(self._before_end)
         self._outcomes = tuple(outcomes_of(process))
         # Outcomes are counted, not discounted.
@@ -99,7 +114,7 @@ class ProcessEvaluator:
 
     def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
         """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
-        result = self.result(self._before(schedule), (0.0,) * len(schedule))
+        result = self.result(self._before(schedule), [(0.0,)] * len(schedule))
         return self.with_everyone(result, lambda: occupancy.of_days(self.process, schedule.__getitem__)[1])
 
     def evaluate(self, tables: DailyTables) -> CourseResult:
@@ -110,7 +125,7 @@ class ProcessEvaluator:
                 values = chain_values(require_tabular(self.process), probabilities)
             except EndlessError:
                 values = np.full(len(self.process.initial), np.nan)
-            return self.result([values], [self._first.epsilon_spent(logs)])
+            return self.result([values], [self._losses(logs)])
         result = self.backward(lambda day, _: tables(day))
         return self.with_everyone(result, lambda: occupancy.of_days(self.process, lambda day: tables(day)[1])[1])
 
@@ -129,18 +144,23 @@ class ProcessEvaluator:
         """
         process = self.process
         values = self._before(end).copy()
-        spent = [0.0] * len(end)
+        losses: list[tuple[float, ...]] = [(0.0,)] * len(end)
         for day in reversed(range((process.horizon or 0) - len(end))):
             q_values = q_table(process, values[0])
             logs, probabilities = decide(day, q_values)
-            spent.append(self._first.epsilon_spent(logs))
+            losses.append(self._losses(logs))
             values[0] = expected(process, probabilities, q_values)
             for metric, (table, discount) in enumerate(self._channels[1:], start=1):
                 later = self.process.continuation(values[metric])
                 values[metric] = 0.0
                 for action, chances in enumerate(probabilities.T):
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
-        return self.result(values, spent[::-1])
+        return self.result(values, losses[::-1])
+
+    def _losses(self, logs: FloatArray) -> tuple[float, ...]:
+        """What a table log p(a|x), (n, k), reveals within each class, or in all of them where these may change."""
+        losses = self._first.losses(logs)
+        return losses if self.classes_stay else (max(losses),)
 
     def _before_end(self, end: tuple[DayAction, ...]) -> FloatArray:
         """What is counted from each state, (n_metrics, n), before everybody gets these actions on the last days."""
@@ -153,13 +173,13 @@ class ProcessEvaluator:
         ]
         return np.stack(rows)
 
-    def result(self, counted: Iterable[FloatArray], spent: Sequence[float]) -> CourseResult:
+    def result(self, counted: Iterable[FloatArray], losses: Sequence[tuple[float, ...]]) -> CourseResult:
         """The means in each group of what is counted from each state, (n,) each: the return, then the outcomes.
 
         NaN for a group of probability 0.
         """
         value, *others = (self.means(values, self.groups) for values in counted)
-        return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))
+        return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(losses))
 
     def with_everyone(self, result: CourseResult, occupied: Callable[[], FloatArray]) -> CourseResult:
         """The result, and what the process counts among everyone alone; `occupied` as of `process.counts_of`.
@@ -296,7 +316,7 @@ def total_epsilon(of: CourseEvaluation) -> float:
 
 
 def _all_days(of: CourseEvaluation) -> float:
-    total = sum(of.result.spent)
+    total = of.result.spent_in_all
     return total if of.references.horizon < math.inf or total == 0 else math.inf
 
 

@@ -216,7 +216,7 @@ class _Stay:
         plan = best_tree(self.reacting, self.starts, epsilon=total, courses=SCHEDULES, limit=limit)
         counted = [plan.counted(), *map(plan.counted, self.process.outcomes)]
         progress.advance(len(self.by_day))
-        result = self.evaluator.result(counted, [plan.epsilon_spent])
+        result = self.evaluator.result(counted, [(plan.epsilon_spent,)])
         return plan, self.evaluator.with_everyone(result, lambda: occupancy.of_tree(plan))
 
 
@@ -297,7 +297,7 @@ def _once(stay: _Stay) -> Iterator[CourseEvaluation]:
     for total in stay.totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
         counted = [np.einsum("nm,nm->n", chances, table) for table in (problem.utilities, *problem.outcomes.values())]
-        result = stay.evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
+        result = stay.evaluator.result(counted, [(privacy_loss_of_logs(logs, problem.adjacency).epsilon,)])
         given = partial(occupancy.of_schedules, stay.process, stay.family.expanded(stay.schedules), chances)
         found = stay.evaluator.with_everyone(result, given)
         # What a smaller total allows, this one does: the value falls by no rounding either.

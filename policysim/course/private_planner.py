@@ -16,14 +16,14 @@ from operator import attrgetter
 
 import numpy as np
 
-from policies.accounting import Use, bounded_use
+from policies.accounting import Use, bounded_use, largest_use
 from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course import occupancy
 from policysim.course.affordable import buy_most, most_affordable
-from policysim.course.budget import PrivacyBudget, claimed_use
+from policysim.course.budget import PrivacyBudget, claimed_uses
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import daily_distributions, decision, distributions, optimal_course
 from policysim.course.process import Process, counts_of
@@ -54,15 +54,16 @@ class PrivateCourse:
         That of each day. Where every state allows every action, a `BestFixed` names its action.
     priors : sequence of array, (n,)
         What they knew of the state on each day.
-    uses : tuple of Use
-        What each day's table reveals.
+    uses : tuple of tuple of Use
+        What each day's table reveals within each public class, or, where these may change or nothing is revealed, in
+        all of them.
     result : CourseResult
         What it is worth, causes and loses.
     """
 
     policies: tuple[Policy, ...]
     priors: Sequence[FloatArray]
-    uses: tuple[Use, ...]
+    uses: tuple[tuple[Use, ...], ...]
     result: CourseResult
     _process: Process
     _tables: dict[int, FloatArray]
@@ -132,15 +133,17 @@ def follow(
             if not isinstance(policy, BestFixed) or policy.action is None:
                 break
             end.insert(0, policy.action)
-    uses, chosen = [bounded_use(0.0)] * len(policies), list(policies)
+    uses: list[tuple[Use, ...]] = [(bounded_use(0.0),)] * len(policies)
+    chosen = list(policies)
     tables: dict[int, FloatArray] = {}
 
     def decide(day: int, q_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         problem = decision(process, q_values, priors[day])
         logs, probabilities = problem.tables(policies[day])
-        use = problem.use(policies[day], logs)
+        found = problem.uses(policies[day], logs)
         # Where what is hidden shows in what is allowed, no policy can keep a claim.
-        uses[day] = use if problem.told_apart else claimed_use(policies[day], use)
+        of_day = found if problem.told_apart else claimed_uses(policies[day], found)
+        uses[day] = of_day if evaluator.classes_stay else (largest_use(of_day),)
         if problem.whole is not None and isinstance(policies[day], BestFixed):
             chosen[day] = BestFixed(action=int(probabilities[0].argmax()))
         else:
@@ -341,7 +344,7 @@ class PrivatePlanner:
             for level, epsilon in enumerate(levels.tolist()):
                 policy = replace(template, epsilon=epsilon)
                 logs, probabilities = here.tables(policy)
-                use = here.use(policy, logs)
+                use = largest_use(here.uses(policy, logs))
                 gains[day, level] = here.value(mass, probabilities) - nothing
                 losses[day, level], rhos[day, level] = use.loss, use.rho
 

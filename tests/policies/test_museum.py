@@ -28,7 +28,7 @@ import policies.optimal.whole_programme
 import policies.proof
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
-from policies.accounting import bounded_range_rho, compose, log_ratio_range, policy_use
+from policies.accounting import bounded_range_rho, compose, largest_use, log_ratio_range, policy_use
 from policies.adjacency import Listed
 from policies.boxes import log_rows, regrets_of, response_boxes
 from policies.exponential import Exponential, ExponentialFitted
@@ -205,7 +205,7 @@ def of_a_decision(policy):
 def of_a_day(policy):
     """What the table on a day of a process with a public mask reveals."""
     day = masked_problem(PREFERRED, np.full(6, 1 / 6), ALLOWED, classes=mask_classes(ALLOWED))
-    return day.use(policy, day.tables(policy)[0])
+    return largest_use(day.uses(policy, day.tables(policy)[0]))
 
 
 def of_the_largest_mask(policy):

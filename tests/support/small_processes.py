@@ -152,7 +152,7 @@ def replayed(process, course):
     values, tables = np.zeros(len(process.initial)), []
     for policy, prior in reversed(list(zip(course.policies, course.priors, strict=True))):
         q_values = process.rewards + process.discount * process.continuation(values)
-        tables.append(masked_problem(q_values, prior, process.admissible).tables(policy)[1])
+        tables.append(masked_problem(q_values, prior, process.admissible, classes=process.classes).tables(policy)[1])
         values = (tables[-1] * q_values).sum(axis=1)
     return tables[::-1], float(process.initial @ values)
 

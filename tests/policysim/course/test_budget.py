@@ -23,6 +23,7 @@ from policysim.course import budget as daily
 from policysim.course.budget import (
     PrivacyBudget,
     composed,
+    composed_in_classes,
     converted_epsilon,
     distribution_epsilon,
     spend,
@@ -309,7 +310,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_eta_breaks_the_exact_delta(bug, monkeypatch):
-    monkeypatch.setattr(daily, "policy_use", lambda *day: bounded_use(day[0].epsilon, BUGS[bug](*day)))
+    monkeypatch.setattr(daily, "policy_uses", lambda *day: (bounded_use(day[0].epsilon, BUGS[bug](*day)),))
     budget = PrivacyBudget(10.0, 1e-6)
     found = budget.daily(make_policy("exponential-fitted"), THOUSAND)
     log_ratio = privacy_loss_of_logs(found.policy.log_probabilities(BINARY), AnyRecord()).epsilon
@@ -341,7 +342,8 @@ def test_no_epsilon_more_than_a_hundredth_larger_is_affordable(name, seed):
     assert found.total_epsilon <= loss * (1 + 1e-5)
     assert found.total_epsilon <= converted_epsilon(rho, budget.delta) * (1 + 1e-5)
     for larger in (1.0101, 1.03, 1.1, 1.3, 2.0):
-        assert composed(spend(make_policy(name), problems, [found.epsilon * larger] * 30), 1e-5)[1] > budget.epsilon
+        days = spend(make_policy(name), problems, [found.epsilon * larger] * 30)
+        assert composed_in_classes(days, 1e-5)[1] > budget.epsilon
 
 
 def test_a_day_on_which_nothing_is_revealed_leaves_its_part_to_the_others():

@@ -11,7 +11,7 @@ from policies.catalogue import CATALOGUE, Plugin
 from policies.policy import ClaimError, NoTableError
 from policies.randomized_response import RandomizedResponse
 from policysim.course import days_report
-from policysim.course.budget import composed, spend
+from policysim.course.budget import composed_in_classes, spend
 from policysim.course.simulation import planned
 
 PROBLEM = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord())
@@ -80,6 +80,28 @@ class Nowhere(Forged):
         return (np.full(problem.utilities.shape, np.nan),) * 2
 
 
+@dataclass(frozen=True)
+class Failing(Policy):
+    """Does not work at most epsilons."""
+
+    name = "failing"
+
+    def _log_probabilities(self, problem):
+        if self.epsilon > 0:
+            raise RuntimeError("out\nof order")
+        return make_policy("uniform").log_probabilities(problem)
+
+
+HIDDEN = Sensitive((2, 2), (0,))
+
+
+def one_class_matters(place):
+    """Four records in two public classes, of which only those of one have something to hide."""
+    utilities = np.zeros((2, 2, 2))
+    utilities[:, place] = np.eye(2)
+    return DecisionProblem(utilities.reshape(4, 2), np.full(4, 0.25), HIDDEN)
+
+
 def process():
     rng = np.random.default_rng(0)
     moves, rewards = rng.dirichlet(np.ones(3), size=(3, 3)), rng.normal(size=(3, 3))
@@ -108,7 +130,7 @@ def test_a_table_is_charged_for_what_it_reveals_whatever_its_class_is():
     assert exact_delta(logs, 30, found.total_epsilon) <= 1e-6 < exact_delta(logs, 30, found.total_epsilon * 0.997)
     # k-ary response of the same loss has less total variation, and may have more.
     assert found.epsilon < 0.9 * ps.PrivacyBudget(10.0, 1e-6).daily(RandomizedResponse(), [problem] * 30).epsilon
-    total = composed(spend(TwoBest(), [problem] * 30, [0.4773] * 30), 1e-6)[1]
+    total = composed_in_classes(spend(TwoBest(), [problem] * 30, [0.4773] * 30), 1e-6)[1]
     assert exact_delta(TwoBest(0.4773).log_probabilities(problem), 30, total) <= 1e-6
 
 
@@ -135,7 +157,7 @@ def test_a_comparison_over_days_leaves_out_who_breaks_a_claim_and_names_it(asked
         ps.compare(process(), policies=[Over()], **asked)
 
 
-@pytest.mark.parametrize("policy", [Forged(), Nowhere()])
+@pytest.mark.parametrize("policy", [Forged(), Nowhere(), Failing()])
 def test_nothing_is_promised_over_days_for_a_policy_that_gives_no_table(policy):
     study = ps.load_study("examples/ward/study.toml")
     for promise in (
@@ -147,7 +169,8 @@ def test_nothing_is_promised_over_days_for_a_policy_that_gives_no_table(policy):
         lambda: planned(study, policy, horizon=2),
         lambda: planned(study, policy, horizon=1),
     ):
-        with pytest.raises(NoTableError, match=rf"{policy.name} at ε = .* gives no table of probabilities: its prob"):
+        why = "RuntimeError: out of order$" if policy == Failing() else "its prob"
+        with pytest.raises(NoTableError, match=rf"{policy.name} at ε = .* gives no table of probabilities: {why}"):
             promise()
     with pytest.warns(UserWarning, match=rf"left out: {policy.name}"):
         kept = ps.compare(process(), policies=[policy, "exponential"], total_epsilons=[1.0])
@@ -164,15 +187,17 @@ def test_neither_a_choice_once_nor_a_simulation_promises_what_a_policy_breaks():
 
 def test_a_report_over_days_leaves_out_what_breaks_a_claim_or_does_not_apply(monkeypatch):
     study = ps.load_study("examples/ward/study.toml")
-    monkeypatch.setattr(CATALOGUE, "_plugins", {"over": Plugin(Over, "somebody", "1")})
+    plugins = {kind.name: Plugin(kind, "somebody", "1") for kind in (Over, Failing)}
+    monkeypatch.setattr(CATALOGUE, "_plugins", plugins)
     report = days_report.report(study, horizon=2, total_epsilons=[1.0], policies=["all"])
     told = [reason for reason in report.findings.warnings if "not compared" in reason]
     assert any("over at ε = " in reason and "claims a privacy loss of at most" in reason for reason in told)
+    assert any("failing at ε = " in reason and "RuntimeError: out of order" in reason for reason in told)
     assert any("optimal-safe, which is for one decision" in reason for reason in told)
     assert any("randomized-features, as 33 records are not all combinations" in reason for reason in told)
     assert report.exit_code == 4
     compared = set(report.more_tables["comparison"]["policy"])
-    assert {"permute-and-flip", "uniform"} <= compared and not compared & {"over", "randomized-features"}
+    assert {"permute-and-flip", "uniform"} <= compared and not compared & {"over", "failing", "randomized-features"}
     with pytest.raises(ClaimError, match="over at ε = "):
         days_report.report(study, horizon=2, total_epsilons=[1.0], policies=["over"])
 
@@ -207,6 +232,25 @@ def test_an_odometer_takes_tables_and_checks_claims():
     with pytest.raises(ValueError, match="spend needs the problem that uniform decides"):
         budget.spend(make_policy("uniform"))
     assert budget.left() == pytest.approx(1 - np.log(1.5))
+
+
+def test_an_odometer_counts_what_a_public_class_sees_where_it_knows_the_class_and_else_the_most():
+    policy, days = RandomizedResponse(0.5), [one_class_matters(place) for place in (0, 1)]
+    budgets = {record: ps.PrivacyBudget(1.0) for record in (0, 1, 2, 3, None)}
+    for record, budget in budgets.items():
+        # A policy, a fitted one, and a table that shows nothing.
+        spent = [
+            budget.spend(policy, days[0], record=record),
+            budget.spend(policy.fit(days[1]), record=record),
+            budget.spend(np.full((4, 2), 0.5), HIDDEN, record=record),
+        ]
+        expected = [0.5, 0.5] if record is None else [0.5 * (record % 2 == place) for place in (0, 1)]
+        assert spent == pytest.approx([*expected, 0.0], abs=1e-12)
+        assert budget.left() == pytest.approx(1.0 - sum(expected), abs=1e-9)
+    for bad in (-1, 4, 0.5, True):
+        with pytest.raises(ValueError, match=f"record must be a whole number from 0 to 3, got record={bad}"):
+            budgets[0].spend(policy, days[0], record=bad)
+    assert budgets[0].left() == pytest.approx(0.5)
 
 
 # One total, one answer.

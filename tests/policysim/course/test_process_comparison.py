@@ -22,7 +22,7 @@ from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
 from policysim.course.affordable import buy_most
-from policysim.course.budget import composed
+from policysim.course.budget import composed_in_classes
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import optimal_course, plan, policy_value, policy_values
 from policysim.course.private_planner import PrivatePlanner
@@ -391,7 +391,7 @@ def test_what_hides_no_course_does_not_say_so(mdp):
 
 
 def total_spent(course, delta):
-    return composed(course.uses, delta)[1]
+    return composed_in_classes(course.uses, delta)[1]
 
 
 def planner_of(mdp):
@@ -408,9 +408,11 @@ def chain_of_days(seed, horizon=4, **options):
 
 
 def test_a_table_that_claims_half_its_loss_is_seen_in_what_is_published(monkeypatch):
-    mdp, honest = chain_of_days(1), MaskedProblem.use
+    mdp, honest = chain_of_days(1), MaskedProblem.uses
     monkeypatch.setattr(
-        MaskedProblem, "use", lambda self, policy, logs: honest(self, policy, logs)._replace(loss=policy.guarantee / 4)
+        MaskedProblem,
+        "uses",
+        lambda *day: tuple(use._replace(loss=day[1].guarantee / 4) for use in honest(*day)),
     )
     (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
     joint = published(mdp, replayed(mdp, found)[0])

@@ -5,13 +5,19 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_processes import expected_by_paths, moves_of, published, value_of_schedule
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_problems import adjacencies, loss_by_pairs, neighbour_pairs
+from small_processes import expected_by_paths, moves_of, published, replayed, value_of_schedule
 
 import policysim as ps
 from policies import make_policy
-from policysim.course.budget import PrivacyBudget
+from policies.masked import masked_problem
+from policies.problem import DecisionProblem
+from policysim.course.budget import PrivacyBudget, composed_in_classes, spend
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import daily_distributions, optimal_course, policy_value
+from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import ClassSchedules, best_constants, mass_after
 
 N, K, H = 4, 3, 4  # the states of a class, of which the last absorbs; actions; days
@@ -233,3 +239,114 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     within_nothing = ps.compare(process, policies=["optimal-daily"], total_epsilons=[0.0, 1e-3])
     assert (within_nothing["value"] >= worth - 1e-12).all()
     assert within_nothing["value"].iloc[0] == pytest.approx(worth, abs=1e-9)
+
+
+# Days are added within each class.
+
+
+def hockey_stick(days, epsilon):
+    """The sum of max(P - e^epsilon Q, 0) of the product of pairs of distributions."""
+    p = q = np.ones(1)
+    for one, other in days:
+        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    return float(np.maximum(p - np.exp(epsilon) * q, 0).sum())
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 10**6), delta=st.sampled_from([0.0, 1e-3, 0.1]))
+def test_days_spend_what_they_do_in_the_class_where_that_is_most(data, seed, delta):
+    adjacency, n = data.draw(adjacencies())
+    rng, policy = np.random.default_rng(seed), make_policy("exponential", epsilon=1.0)
+    # In each class other days matter.
+    neighbours = neighbour_pairs(adjacency, n)
+    codes = np.arange(n)
+    for _ in range(n):
+        for one, other in neighbours:
+            codes[one] = codes[other] = min(codes[one], codes[other])
+    days = [rng.normal(size=(n, 3)) * (0.01 + rng.choice([0.0, 1.0], size=n)[codes][:, None]) for _ in range(2)]
+    problems = [DecisionProblem(utilities, np.full(n, 1 / n), adjacency) for utilities in days]
+    tables = [policy.probabilities(problem) for problem in problems]
+    of_class = {code: [pair for pair in neighbours if codes[pair[0]] == code] for code in set(codes)}
+    losses = {code: [loss_by_pairs(table, pairs) for table in tables] for code, pairs in of_class.items()}
+    spent = spend(policy, problems, [1.0, 1.0], classes_stay=True)
+    total = composed_in_classes(spent, delta)[1]
+    exact = max(sum(of_days) for of_days in losses.values())
+    assert total == pytest.approx(exact, abs=1e-9) if delta == 0 else total <= exact + 1e-9
+    assert PrivacyBudget(1.0, delta).share(spent) == pytest.approx(exact, abs=1e-9) if delta == 0 else True
+    for pairs in of_class.values():
+        for first, second in product(pairs[:20], pairs[-20:]):
+            apart = [(table[x], table[y]) for table, (x, y) in zip(tables, (first, second), strict=True)]
+            assert hockey_stick(apart, total) <= delta * (1 + 1e-6) + 1e-12
+    # Where nothing is known of who stays where, the most of each day counts.
+    merged = composed_in_classes(spend(policy, problems, [1.0, 1.0]), 0.0)[1]
+    assert merged == pytest.approx(sum(max(of_day) for of_day in zip(*losses.values(), strict=True)), abs=1e-9)
+
+
+def where_class_matters(place, axis=0):
+    """Four records in two classes, of which only those of one have something to hide; `axis` is hidden."""
+    utilities = np.zeros((2, 2, 2))
+    np.moveaxis(utilities, axis, 0)[:, place] = np.eye(2)
+    return DecisionProblem(utilities.reshape(4, 2), np.full(4, 0.25), ps.Sensitive((2, 2), (axis,)))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_each_class_has_the_whole_budget_on_the_day_that_matters_to_it(delta):
+    response = make_policy("randomized-response")
+    found = PrivacyBudget(1.0, delta).daily(response, [where_class_matters(0), where_class_matters(1)])
+    assert (found.epsilon, found.total_epsilon) == pytest.approx((1.0, 1.0), abs=1e-5)
+    # Where other records are hidden on another day, or nobody knows who stays in a class, days share the budget.
+    for other in (where_class_matters(0, axis=1), None):
+        days = [where_class_matters(0), other or where_class_matters(1)]
+        if other is None:
+            halves = [masked_problem(day.utilities, day.prior, None, classes=np.array([0, 1, 0, 1])) for day in days]
+        found = PrivacyBudget(1.0, delta).daily(response, days if other else halves)
+        assert (found.epsilon, found.total_epsilon) == pytest.approx((0.5, 1.0), abs=1e-5)
+
+
+def two_classes(*, change):
+    """Of two days the first matters to the states A and B, and the second to C, D and Z, who may have a third action.
+
+    On the first day the right action leads A and B to what is worth 1 on the second: to A, or, if they change their
+    class, to C or D. C and D earn the same now or later.
+    """
+    a, b, c, d, z = range(5)
+    good, bad = (np.array([0, 0, 0.5, 0.5, 0]), z) if change else (np.eye(5)[a], b)
+    moves, rewards = np.zeros((5, 3, 5)), np.zeros((5, 3))
+    moves[a, 0], moves[a, 1], moves[b, 0], moves[b, 1] = good, np.eye(5)[bad], np.eye(5)[bad], good
+    moves[c, 0, z] = moves[c, 1, c] = moves[d, 0, d] = moves[d, 1, z] = 1.0
+    moves[z, :2, z] = moves[[a, b, c, d, z], 2, [a, b, c, d, z]] = 1.0
+    rewards[a, :2] = rewards[c, 0] = rewards[d, 1] = 1.0
+    rewards[:, 2] = -1.0
+    mask = np.ones((5, 3), dtype=bool)
+    mask[[a, b], 2] = False
+    return ps.TabularMDP(moves, rewards, np.full(5, 0.2), horizon=2, admissible=mask, mask_public=True, axes="SAS")
+
+
+def worst_courses(process, tables):
+    """The largest loss between two courses of states that agree in their classes on both days."""
+    courses = [(one, two) for one, two in product(range(5), repeat=2) if moves_of(process)[one, :, two].any()]
+    return max(
+        sum(loss_by_pairs(table, [pair]) for table, pair in zip(tables, zip(one, other, strict=True), strict=True))
+        for one, other in product(courses, repeat=2)
+        if [state < 2 for state in one] == [state < 2 for state in other]
+    )
+
+
+@pytest.mark.parametrize("change", [False, True])
+def test_days_are_added_within_classes_only_where_nobody_changes_them(change):
+    process = two_classes(change=change)
+    found = PrivacyBudget(1.0).daily(make_policy("exponential"), process)
+    tables = [day.tables(found.policy)[1] for day in optimal_course(process).decisions(found.policy)]
+    assert found.total_epsilon == pytest.approx(worst_courses(process, tables), abs=1e-9)
+    assert 0.99 < found.total_epsilon <= 1
+    asked = {"policies": ["randomized-response"], "continuation": "optimal"}
+    assert ps.compare(process, epsilons=[1.0], **asked)["total_epsilon"][0] == pytest.approx(1.0 + change)
+    (course,) = PrivatePlanner(ProcessEvaluator(process, optimal_course(process))).within(
+        make_policy("exponential-fitted"), [1.0], 0.0
+    )
+    tables, value = replayed(process, course)
+    spent = composed_in_classes(course.uses, 0.0)[1]
+    assert 0 < spent <= 1.0 + 1e-9
+    assert (spent, course.value) == pytest.approx((worst_courses(process, tables), value), abs=1e-9)
+    row = ps.compare(process, policies=["exponential-fitted"], total_epsilons=[1.0]).iloc[0]
+    assert (row["total_spent"], row["value"]) == pytest.approx((spent, value), abs=1e-9)

@@ -197,8 +197,28 @@ class Forked(Policy):
         return Greedy().probabilities(problem)
 
 
+class Failing(Policy):
+    """What does not work."""
+
+    name = "failing"
+
+    def _log_probabilities(self, problem):
+        raise RuntimeError("out\nof order.")
+
+
+class Late(Failing):
+    """What fails where it is checked."""
+
+    name = "late"
+
+    def _tables(self, problem):
+        return RandomizedResponse(self.epsilon).tables(problem)
+
+
 PROBLEM = DecisionProblem(np.eye(3), np.full(3, 1 / 3), AnyRecord())
 FAULTS = {
+    Failing: (NoTableError, r"failing at ε = .* gives no table of probabilities: RuntimeError: out of order$"),
+    Late: (NoTableError, r"late at ε = .* gives no table of probabilities: RuntimeError: out of order$"),
     Triple: (ClaimError, r"triple at ε = .* claims a privacy loss of at most .*, and its exact loss is"),
     Forked: (NoTableError, r"forked at ε = .*: its probabilities are not those of its logarithms"),
 }
