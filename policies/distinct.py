@@ -25,6 +25,7 @@ from policies.arrays import Changed, FloatArray, IntArray, equal_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem, once_per_problem
 from policies.records import SomeRecords
+from policies.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,5 +118,5 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         replace(witness, record=int(found.row[witness.record]), neighbour=int(found.row[witness.neighbour]))
         for witness in (whole.witness, whole.range_witness)
     )
-    rows.__dict__["sensitivity"] = replace(whole, witness=first, range_witness=second)
+    rows.__dict__["sensitivity"] = Sensitivity(rows.utilities, first, second)
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Protocol
 
@@ -49,20 +49,32 @@ class Sensitivity:
 
     Attributes
     ----------
+    utilities : array, (n_records, n_actions)
+        u(x, a).
+    witness : Witness
+        The neighbours and the action that attain `value`.
+    range_witness : Witness
+        The neighbours and the two actions that attain `range`; a single action where there is no other.
     value : float
         Delta = max over neighbours x, x' and actions a of |u(x, a) - u(x', a)|, in units of utility.
     range : float
         Gamma = max over neighbours of max_a d_a - min_a d_a with d_a = u(x, a) - u(x', a); at most 2 Delta.
-    witness : Witness
-        The neighbours and the action that attain `value`.
-    range_witness : Witness
-        The neighbours and the two actions that attain `range`.
     """
 
-    value: float
-    range: float
+    utilities: FloatArray = field(repr=False, compare=False)
     witness: Witness
     range_witness: Witness
+    value: float = field(init=False)
+    range: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What the witnesses attain."""
+        apart = self.utilities[self.witness.record] - self.utilities[self.witness.neighbour]
+        object.__setattr__(self, "value", abs(float(apart[self.witness.action])))
+        first, second = self.range_witness.actions[0], self.range_witness.actions[-1]
+        table = self.utilities[[self.range_witness.record, self.range_witness.neighbour]]
+        over, under = table[:, first] - table[:, second]
+        object.__setattr__(self, "range", abs(float(over - under)))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: each number, and the two records and the actions that attain it."""
@@ -144,14 +156,11 @@ def sensitivity(
         if adjacency is not None or admissible is not None:
             raise ValueError("a problem has an adjacency of its own: problem.with_adjacency(...) gives it another one.")
         return utilities.sensitivity
-    table, adjacency = with_range(finite_table(utilities, "utilities")), require_adjacency(adjacency)
-    actions = range(table.shape[1])
-    if admissible is not None:
-        # Neighbours allow the same: what is 0 for all of them makes no difference.
-        table = np.where(admissible, table, 0.0)
-    value, witness = largest_of_choices(table, [(a,) for a in actions], adjacency)
-    spread, range_witness = largest_range(table, adjacency, admissible)
-    return Sensitivity(value, spread, witness, range_witness)
+    given, adjacency = with_range(finite_table(utilities, "utilities")), require_adjacency(adjacency)
+    # Neighbours allow the same: what is 0 for all of them makes no difference.
+    table = given if admissible is None else np.where(admissible, given, 0.0)
+    witness = largest_of_choices(table, [(a,) for a in range(table.shape[1])], adjacency)[1]
+    return Sensitivity(given, witness, largest_range(table, adjacency, admissible)[1])
 
 
 # With more actions, pairs of neighbours may take less than pairs of actions, which are columns and quick.

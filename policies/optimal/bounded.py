@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, IntArray, conditional, non_negative
+from policies.arrays import FloatArray, Frozen, IntArray, conditional, non_negative
 from policies.mask import same_masks
 from policies.optimal.bounds import Bound, InfeasibleError, Priors, bounds_on, checked_priors, priors_on
 from policies.optimal.mixtures import KEPT, Column, Mixture, MixtureParts, Oracle, SomeRows, best_mixture
@@ -35,29 +35,39 @@ from policies.optimal.rows import BoundRows, ClassRows, Joint, LossRows, Side, c
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
 
-@dataclass(frozen=True)
-class BoundedOptimum:
+@dataclass(frozen=True, eq=False)
+class BoundedOptimum(Frozen):
     """The best within bounds; n records, k actions.
 
     Attributes
     ----------
+    problem : DecisionProblem
+        Whose policies these are.
     log_probabilities : array, (n, k)
         An epsilon-private policy within the bounds.
-    value : float
-        Its value.
-    bound : float
+    proven : float
         No epsilon-private policy within the bounds has a higher value, up to float rounding (`optimal_certificate` with
-        the multipliers for weights is a proof without). It is `value` but for rounding; under one-feature, but for the
-        solver's tolerances.
+        the multipliers for weights is a proof without). It is `value` but for rounding, by which it may be smaller;
+        under one-feature, but for the solver's tolerances.
     multipliers : mapping of str to float
         By how much the value grows per unit of each bound, by the name of its outcome or action, >= 0; 0 where it does
         not bind.
     """
 
+    problem: DecisionProblem
     log_probabilities: FloatArray
-    value: float
-    bound: float
+    proven: float
     multipliers: Mapping[str, float]
+
+    @cached_property
+    def value(self) -> float:
+        """Of the policy."""
+        return self.problem.value(np.exp(self.log_probabilities))
+
+    @property
+    def bound(self) -> float:
+        """What is proven, or attained if that is more."""
+        return max(self.value, self.proven)
 
 
 def bounded_optimum(
@@ -102,8 +112,7 @@ def bounded_optimum(
     programme = programme_of(problem, epsilon, bounds_on(problem, at_most, capacity))
     found = programme.solve()
     logs = programme.table(found.parts)
-    value = problem.value(np.exp(logs))
-    return BoundedOptimum(logs, value, max(value, programme.value(found.bound)), programme.multipliers(found))
+    return BoundedOptimum(problem, logs, programme.value(found.bound), programme.multipliers(found))
 
 
 @dataclass(frozen=True)

@@ -279,8 +279,6 @@ class DailyBudget:
         The policy of each day, with the daily epsilon in it.
     days : int
         The number of decisions, H.
-    epsilon : float
-        The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy.
     composition : {"basic", "exact-losses", "zero-concentrated", "loss-distributions"}
         What proves it: the sum of the days' epsilons, the sum of the exact losses of the days' own tables, the sum of
         their rho, or the product of the pairs of distributions that dominate them.
@@ -292,10 +290,14 @@ class DailyBudget:
 
     policy: Policy
     days: int
-    epsilon: float
     composition: Composition
     total_epsilon: float
     rho: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy."""
+        return self.policy.epsilon if self.policy.uses_epsilon else self.policy.guarantee
 
 
 @dataclass(frozen=True)
@@ -570,9 +572,9 @@ class PrivacyBudget:
         least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
             spent([policy.epsilon] * days)
-            return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
+            return DailyBudget(policy, days, "basic", compose([policy.guarantee] * days))
         if even == math.inf:
-            return DailyBudget(replace(policy, epsilon=even), days, even, "basic", self.epsilon)
+            return DailyBudget(replace(policy, epsilon=even), days, "basic", self.epsilon)
         tried: dict[float, tuple[tuple[Use, ...], ...]] = {}
 
         def share(epsilon: float) -> float:
@@ -592,7 +594,7 @@ class PrivacyBudget:
             if basic * SAFE <= total:
                 composition, total = "basic", min(basic, total)
         rho = compose(use.rho for use in uses) if composition == "zero-concentrated" else None
-        return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
+        return DailyBudget(replace(policy, epsilon=epsilon), days, composition, total, rho)
 
     def share(self, days: Sequence[Sequence[Use]]) -> float:
         """What share of the budget days spend, at most 1 if and only if they stay within it in each public class.

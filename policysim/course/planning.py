@@ -192,7 +192,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
             problem = decision(process, q_values, priors[min(day, len(priors) - 1)])
             values[day] = expected(process, problem.tables(policy)[1], q_values)
         later = values[day]
-    return Plan(columns.transpose(0, 2, 1), values, float(process.initial @ later))
+    return Plan(columns.transpose(0, 2, 1), values, process.initial)
 
 
 def policy_value(process: Process, probabilities: HorizonTables) -> float:

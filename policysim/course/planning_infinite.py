@@ -246,15 +246,15 @@ class Plan(Frozen):
         inadmissible actions.
     values : array, (H, n) or (n,)
         The expected return from each state.
-    value : float
-        The expected return from the initial distribution.
+    initial : array, (n,)
+        The distribution of the first state.
     error : float
         No value is further than this from the best, by proof; 0 where values are exact but for the rounding of sums.
     """
 
     q_values: FloatArray
     values: FloatArray
-    value: float
+    initial: FloatArray
     error: float = 0.0
     _actions: IntArray | None = None
 
@@ -262,6 +262,11 @@ class Plan(Frozen):
         """The best actions are computed of these arrays once."""
         read_only(self.q_values)
         read_only(self.values)
+
+    @property
+    def value(self) -> float:
+        """The expected return from the initial distribution."""
+        return float(self.initial @ (self.values if self.values.ndim == 1 else self.values[0]))
 
     @cached_property
     def actions(self) -> IntArray:
@@ -334,7 +339,7 @@ def _modified(mdp: TabularMDP) -> Plan | None:
         if error <= target:
             values = best + shift
             q_values = q_table(mdp, values)
-            return Plan(q_values, values, float(mdp.initial @ values), error)
+            return Plan(q_values, values, mdp.initial, error)
         if error >= last_error:
             sweeps = 0
         last_error, values = error, best
@@ -370,7 +375,7 @@ def _improve(mdp: TabularMDP, actions: IntArray) -> Plan:
     values = solve_chain(chain_of(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0)), rows, mdp.discount)
     while True:
         q_values = q_table(mdp, values)
-        plan = Plan(q_values, values, float(mdp.initial @ values), _actions=actions)
+        plan = Plan(q_values, values, mdp.initial, _actions=actions)
         noise = GAIN * (np.abs(mdp.rewards) + mdp.discount * mdp.continuation(np.abs(values))).max(axis=1)
         better = q_values.max(axis=1) > q_values[rows, actions] + noise
         if not better.any():

@@ -1,5 +1,7 @@
 """The optimum within bounds: against the whole programme with those rows, by hand, and in what it says of the rest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from checked_optima import check_bounded, expected
@@ -104,6 +106,9 @@ def test_a_mixture_of_tables_at_different_multipliers_is_not_the_best_and_the_du
     problem = random_problem(np.random.default_rng(1), "any-record")
     best = bounded_optimum(problem, 1.0, at_most={"death": 0.45})
     programme = programme_of(problem, 1.0, bounds_on(problem, {"death": 0.45}, None))
+    # Another table has its own value.
+    worse = replace(best, log_probabilities=best.log_probabilities[:, ::-1])
+    assert worse.value == pytest.approx(problem.value(np.exp(worse.log_probabilities))) and worse.value < best.value
     # The planted defect: the optimum and the safest table, which are optimal at multipliers 0 and infinity, mixed.
     ends = [programme.oracle.best(np.array(prices))[0] for prices in ((1.0, 0.0), (0.0, 1.0))]
     low, high = (end.expectations[1] for end in reversed(ends))

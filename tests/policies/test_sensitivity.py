@@ -1,5 +1,7 @@
 """Sensitivity against a loop over all pairs of neighbours."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs, random_table, tables
 
 from policies import AnyRecord, OneFeature, Sensitive, sensitivity
-from policies.sensitivity import MANY_ACTIONS
+from policies.sensitivity import MANY_ACTIONS, Witness
 
 
 def brute_force(table, adjacency):
@@ -94,3 +96,13 @@ def test_a_table_of_another_shape_is_refused(table):
 def test_a_range_that_no_float_holds_is_refused_as_in_a_problem():
     with pytest.raises(ValueError, match=r"utilities must differ by 1e-290 to 1e\+290, got 1.6e\+308"):
         sensitivity([[8e307, -8e307], [-8e307, 8e307]], AnyRecord())
+
+
+def test_what_other_witnesses_attain_is_computed_anew():
+    found = sensitivity(np.array([[0.0, 1.0, 5.0], [2.0, 2.0, 1.0], [0.5, 0.0, 4.0]]), AnyRecord())
+    assert (found.value, found.range) == (4.0, 6.0)
+    other = replace(found, witness=Witness(0, 1, (0,)), range_witness=Witness(2, 1, (1, 0)))
+    assert (other.value, other.range) == (2.0, 0.5)
+    assert replace(other, utilities=2 * found.utilities).value == 4.0
+    with pytest.raises(ValueError, match="value"):
+        replace(found, value=1.0)

@@ -1,6 +1,7 @@
 """A privacy budget over days: exact joint privacy, feasibility from the tables, and the library's conversions."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, product
 
 import dp_accounting
@@ -344,6 +345,13 @@ def test_no_epsilon_more_than_a_hundredth_larger_is_affordable(name, seed):
     for larger in (1.0101, 1.03, 1.1, 1.3, 2.0):
         days = spend(make_policy(name), problems, [found.epsilon * larger] * 30)
         assert composed_in_classes(days, 1e-5)[1] > budget.epsilon
+
+
+def test_a_budget_of_a_day_is_that_of_its_policy():
+    found = PrivacyBudget(1.0).daily(make_policy("exponential"), [BINARY] * 2)
+    assert found.epsilon == found.policy.epsilon == pytest.approx(1.0)
+    for name, epsilon in (("exponential", 3.0), ("greedy", math.inf), ("uniform", 0.0)):
+        assert replace(found, policy=make_policy(name, epsilon=3.0)).epsilon == epsilon
 
 
 def test_a_day_on_which_nothing_is_revealed_leaves_its_part_to_the_others():

@@ -1,5 +1,6 @@
 """Planning over a finite horizon, and what policies are worth, against enumeration of paths and policies."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -144,3 +145,14 @@ def test_what_is_no_process_and_no_policy_is_named():
     mdp = TabularMDP(np.ones((1, 2, 1)), [[0, 1]], [1], horizon=2)
     with pytest.raises(ValueError, match="policy must be a Policy"):
         plan(mdp, policy="exponential")
+
+
+@pytest.mark.parametrize("horizon", [3, None])
+def test_a_plan_is_worth_what_its_values_are_from_its_first_states(horizon):
+    moves, rewards, initial, _ = random_arrays(np.random.default_rng(2))
+    found = plan(TabularMDP(moves, rewards, initial, 0.9, horizon, axes="SAS"))
+    first = found.values if horizon is None else found.values[0]
+    assert found.value == initial @ first
+    other = np.eye(len(initial))[1]
+    assert replace(found, initial=other).value == first[1]
+    assert replace(found, values=2 * found.values).value == pytest.approx(2 * found.value)
