@@ -6,7 +6,7 @@ from side_by_side import machine, markdown, seconds
 import policysim as ps
 from policies.policy import NotApplicableError
 
-SIZES = ((2, 64), (300, 64), (2, 1_000), (300, 1_000), (2, 5_000), (300, 5_000))
+SIZES = ((2, 64), (300, 64), (2, 1_000), (300, 1_000), (2, 5_000), (300, 5_000), (2_000, 5_000))
 MECHANISMS = ("exponential", "exponential-fitted", "permute-and-flip", "report-noisy-max", "randomized-response")
 
 

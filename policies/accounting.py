@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.privacy_profile import Profile, largest_profile, profile
 from policies.problem import DecisionProblem
+from policies.sensitivity import largest_range
 
 
 def compose(epsilons: Iterable[float]) -> float:
@@ -79,14 +79,11 @@ def log_ratio_range(log_probabilities: FloatArray, adjacency: Adjacency) -> floa
     columns = list(log_probabilities.T)
     if any(largest_difference(column, adjacency).value == np.inf for column in columns):
         return np.inf
-    # Now each clique either gets an action throughout or not at all; 0 throughout adds nothing to the maximum.
-    eta = 0.0
-    for first, second in combinations(columns, 2):
-        possible = (first > -np.inf) & (second > -np.inf)
-        ratio = np.zeros_like(first)
-        np.subtract(first, second, out=ratio, where=possible)
-        eta = max(eta, largest_difference(ratio, adjacency).value)
-    return eta
+    # Now each clique either gets an action throughout or not at all.
+    possible = log_probabilities > -np.inf
+    if possible.all():
+        return largest_range(log_probabilities, adjacency)[0]
+    return largest_range(np.where(possible, log_probabilities, 0.0), adjacency, possible)[0]
 
 
 # Below it x - 1 - log x is the rounding of 1; eta^2 / 8 is above it by eta^4 / 576.

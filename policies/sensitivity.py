@@ -166,7 +166,7 @@ def sensitivity(
 # With more actions, pairs of neighbours may take less than pairs of actions, which are columns and quick.
 MANY_ACTIONS = 32
 # Differences that are computed at a time.
-_AT_A_TIME = 1 << 20
+_AT_A_TIME = 1 << 18
 
 
 def largest_range(table: FloatArray, adjacency: Adjacency, mask: BoolArray | None = None) -> tuple[float, Witness]:
@@ -186,19 +186,38 @@ def largest_range(table: FloatArray, adjacency: Adjacency, mask: BoolArray | Non
 
 
 def _range_of_pairs(table: FloatArray, partition: Partition, admissible: BoolArray | None) -> tuple[float, Witness]:
-    """max over pairs in a clique of max_a d_a - min_a d_a, with d the difference of their rows."""
+    """max over pairs in a clique of max_a d_a - min_a d_a, with d the difference of their rows.
+
+    No d_a of x and y is above what x has over the least of its clique, nor above what y lacks to the most: pairs that
+    cannot beat the best by this are left out. Differences are rounded alike, so none of them would.
+    """
     rows, cliques = np.ascontiguousarray(table), partition.by_clique(np.arange(len(table)))
+    if admissible is not None:
+        # Neighbours allow the same: what they do not counts as the first action that they do.
+        rows = np.where(admissible, rows, rows[np.arange(len(rows)), admissible.argmax(axis=1)][:, None])
     best, attained, step = 0.0, (0, 0), max(1, _AT_A_TIME // (cliques.shape[1] * rows.shape[1]))
+    at_a_time = max(1, _AT_A_TIME // rows.shape[1])
     for start in range(0, len(cliques), step):
-        for first in range(cliques.shape[1] - 1):
-            one, others = cliques[start : start + step, first], cliques[start : start + step, first + 1 :]
-            apart = rows[one][:, None] - rows[others]
-            # Neighbours allow the same actions.
-            allowed = True if admissible is None else admissible[one][:, None]
-            spread = apart.max(-1, where=allowed, initial=-np.inf) - apart.min(-1, where=allowed, initial=np.inf)
-            clique, other = np.unravel_index(int(spread.argmax()), spread.shape)
-            if spread[clique, other] > best:
-                best, attained = float(spread[clique, other]), (int(one[clique]), int(others[clique, other]))
+        numbers = cliques[start : start + step]
+        members = rows[numbers]
+        over = (members - members.min(axis=1, keepdims=True)).max(axis=-1)
+        under = (members.max(axis=1, keepdims=True) - members).max(axis=-1)
+        most = np.minimum(over[:, :, None], under[:, None, :])
+        most += most.transpose(0, 2, 1).copy()
+        clique, one, other = np.nonzero(np.triu(most > best, 1))
+        most = most[clique, one, other]
+        order = np.argsort(-most, kind="stable")
+        for first in range(0, len(order), at_a_time):
+            pairs = order[first : first + at_a_time]
+            pairs = pairs[most[pairs] > best]
+            if not len(pairs):
+                break
+            records, neighbours = numbers[clique[pairs], one[pairs]], numbers[clique[pairs], other[pairs]]
+            apart = rows[records] - rows[neighbours]
+            spread = apart.max(axis=-1) - apart.min(axis=-1)
+            place = int(spread.argmax())
+            if spread[place] > best:
+                best, attained = float(spread[place]), (int(records[place]), int(neighbours[place]))
     record, neighbour = attained
     apart, allowed = rows[record] - rows[neighbour], True if admissible is None else admissible[record]
     highest, lowest = np.where(allowed, apart, -np.inf).argmax(), np.where(allowed, apart, np.inf).argmin()

@@ -1,6 +1,7 @@
 """Sensitivity against a loop over all pairs of neighbours."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -40,6 +41,20 @@ def test_sensitivity_equals_a_loop_over_all_pairs_and_every_witness_attains_its_
     x, y, (a, b) = found.range_witness.record, found.range_witness.neighbour, found.range_witness.actions
     assert (x, y) in pairs
     assert (table[x, a] - table[x, b]) - (table[y, a] - table[y, b]) == found.range
+
+
+@pytest.mark.parametrize("adjacency", [AnyRecord(), Sensitive((2, 40), (1,)), OneFeature((20, 4))])
+def test_the_range_of_many_pairs_is_that_of_all_of_them(adjacency):
+    """So many that some are looked at later than others, and that those that cannot be the best are left out."""
+    rng = np.random.default_rng(0)
+    for scores in (rng.random((80, 1_200)), np.outer(rng.random(80), rng.random(1_200))):
+        found = sensitivity(scores, adjacency)
+        if isinstance(adjacency, OneFeature):
+            cliques = [*scores.reshape(20, 4, -1), *scores.reshape(20, 4, -1).transpose(1, 0, 2)]
+        else:
+            cliques = scores.reshape(1 if isinstance(adjacency, AnyRecord) else 2, -1, 1_200)
+        apart = [row - other for clique in cliques for row, other in combinations(clique, 2)]
+        assert found.range == pytest.approx(max(map(np.ptp, apart)), rel=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
