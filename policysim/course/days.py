@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from policysim.course.course_evaluation import (
     CourseResult,
     ProcessEvaluator,
 )
-from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
+from policysim.course.course_limit import MOST_EXACT, RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
 from policysim.course.once import SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
@@ -236,19 +236,19 @@ def _at_horizon(
     progress.advance(horizon)
     # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {}
-    if longest and horizon > 1 and delta == 0 and stated < math.inf:
-        work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
+    proofs: dict[float, float] = {}
+    if longest and horizon > 1 and delta == 0:
+        proofs = _proofs_over_days(totals, len(stay.process.initial), study.epsilon)
+    for epsilon in set(proofs.values()):
+        work[LIMIT, epsilon] = partial(limit_of_first_days, stay.process, epsilon, 2)
     work |= {total: partial(stay.tree, total, progress) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
     daily = or_fault(partial(stay.daily, progress=progress), *LEFT_OUT_FOR)
     work |= {template: partial(daily, template) for template in slowest_first}
     work[ONCE] = lambda: told(_once(stay), progress, horizon)
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
-    if LIMIT in done:
-        stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
-    # What keeps within a smaller total keeps within a larger one.
-    for larger, smaller in pairwise(sorted(totals, reverse=True)):
-        stay.limits[smaller] = min(stay.limits[smaller], stay.limits[larger], key=lambda limit: limit.value)
+    for total, epsilon in proofs.items():
+        stay.limits[total] = min(stay.limits[total], done[LIMIT, epsilon], key=lambda limit: limit.value)
     broken = {template: done[template] for template in templates if isinstance(done[template], LEFT_OUT_FOR)}
     templates = [template for template in templates if template not in broken]
     plans: dict[float, TreePlan] = {total: done[total][0] for total in totals}
@@ -269,6 +269,17 @@ def _at_horizon(
     drawn_daily = list(chain.from_iterable(done[template] for template in templates if template.uses_epsilon))
     schedule = schedule_of(stay.by_day, stay.process.actions)
     return {**tables, "published": published, "schedule": schedule, "spent": spent_by_day(drawn_daily)}
+
+
+def _proofs_over_days(totals: Sequence[float], n_states: int, epsilon: float) -> dict[float, float]:
+    """For each total that has one, the epsilon of the proof over two days that bounds it; it depends on no other total.
+
+    Each has its own where that takes seconds. Of many states there is one, at the study's epsilon, which bounds all
+    smaller totals as well: what keeps within a smaller total keeps within a larger one.
+    """
+    if n_states <= MOST_EXACT:
+        return {total: total for total in totals if total < math.inf}
+    return {total: epsilon for total in totals if total <= epsilon < math.inf}
 
 
 def schedule_of(by_day: Sequence[DayAction], actions: Sequence[str]) -> pd.DataFrame:

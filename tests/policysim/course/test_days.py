@@ -69,16 +69,40 @@ def compared(request, study):
     return delta, table
 
 
-def test_the_value_at_a_total_does_not_depend_on_other_totals():
-    """On the ward one choice at a total of 5 kept 56 % beside no other total, and 71 % beside 1."""
+def test_the_value_and_the_limit_at_a_total_do_not_depend_on_other_totals():
+    """On the ward one choice at a total of 5 kept 56 % beside no other total, and 71 % beside 1.
+
+    And the limit was that of two days where 5 alone was asked for, and that of one beside 1.
+    """
     path = Path(ps.__file__).parents[1] / "examples" / "ward" / "study.toml"
-    ward = replace(ps.load_study(path), policies=("optimal",))
+    ward = replace(ps.load_study(path), policies=("greedy", "optimal"))
     alone, beside = (
         compare_days(ward, horizon=3, totals=totals)["comparison"].set_index(["policy", "total_epsilon", "horizon"])
         for totals in ((5.0,), (1.0, 5.0))
     )
-    own, same = (table[table["group"] == "all"].xs(5.0, level="total_epsilon")["value"] for table in (alone, beside))
-    pd.testing.assert_series_equal(own, same, check_exact=True)
+    everyone = [table[table["group"] == "all"] for table in (alone, beside)]
+    own, same = (table.xs(5.0, level="total_epsilon") for table in everyone)
+    columns = ["value", "unbeatable", "most_kept", "most_kept_hides", "most_kept_proof"]
+    pd.testing.assert_frame_equal(own[columns], same[columns], check_exact=True)
+    limits = everyone[1].xs(("greedy", 3), level=("policy", "horizon"))
+    assert limits["unbeatable"].is_monotonic_increasing and (limits["unbeatable"] <= limits["value"] + 1e-12).all()
+    assert set(limits["most_kept_hides"]) == {"course"}
+
+
+def test_of_many_states_one_proof_over_two_days_bounds_all_totals_up_to_that_of_the_study(study, monkeypatch):
+    monkeypatch.setattr("policysim.course.days.MOST_EXACT", 0)
+    study = replace(study, policies=("greedy",), epsilon=1.0)
+    asked = (0.5,), (0.5, 1.0, 3.0)
+    alone, beside = (compare_days(study, horizon=2, totals=totals)["comparison"] for totals in asked)
+    limits = beside[(beside["policy"] == "greedy") & (beside["group"] == "all") & (beside["horizon"] == 2)]
+    limits = limits.set_index("total_epsilon")
+    process = build_course(study, 2)
+    of_days = ps.course_limit(process, 1.0, days=2, hides="course")
+    of_first = {total: ps.course_limit(process, total) for total in limits.index}
+    expected = [min(of_first[0.5], of_days), min(of_first[1.0], of_days), of_first[3.0]]
+    assert limits["unbeatable"].tolist() == pytest.approx(expected, abs=1e-9)
+    assert of_days < of_first[1.0] < of_first[3.0]
+    assert set(alone.loc[alone["horizon"] == 2, "unbeatable"].dropna()) == {limits["unbeatable"][0.5]}
 
 
 def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study, compared):
@@ -89,8 +113,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
     assert set(table.loc[nothing, "hides"]) == {"nothing"} and set(table.loc[~nothing, "hides"]) == {"course"}
     assert set(table["most_kept_hides"]) == ({"first state"} if delta else {"first state", "course"})
     closer = table["most_kept_hides"] == "course"
-    # Of the stated total, and so of smaller ones.
-    assert set(table.loc[closer, "horizon"]) <= {3} and (table.loc[closer, "total_epsilon"] <= 1.0).all()
+    assert set(table.loc[closer, "horizon"]) <= {3}
     assert set(table["most_kept_proof"]) == {"rationals"}
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
