@@ -9,6 +9,7 @@ class is so as a whole. The classes are public, as the prior is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar, final
 
@@ -137,7 +138,9 @@ class Policy(Frozen):
             for _, policy, own in decisions_of(self, problem.classes, problem.n_actions):
                 policy.check(own)
         else:
-            self._asked(self._check, problem)
+            # One of another package that fails is named where its table is asked for.
+            with suppress(NoTableError):
+                self._asked(self._check, problem)
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""

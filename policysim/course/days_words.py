@@ -305,7 +305,8 @@ def _by_day(view: View) -> str:
         return f"All of it on day {rows['day'].iloc[0]}."
     rest = len(rows) - len(largest)
     texts += [f"no more on each of {rest} further days"] if rest else []
-    return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition]])))}."
+    within = " within each public class" if view.public else ""
+    return f"{capital('; '.join(filter(None, [in_a_row(texts, 'and'), COMPOSED[composition] + within])))}."
 
 
 def _numbers(view: View) -> Grid:

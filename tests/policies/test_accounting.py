@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs
 
 from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
-from policies.accounting import bounded_range_rho, bounded_use, compose, log_ratio_range
+from policies.accounting import bounded_range_rho, bounded_use, compose, log_ratio_range, policy_use, policy_uses
+from policies.adjacency import Listed
 from policies.privacy_loss import privacy_loss_of_logs
 
 ORDERS = (1 + 1e-3, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000)
@@ -52,6 +53,33 @@ def test_eta_is_the_range_of_the_log_ratio_in_a_loop_over_pairs(data):
     eta = np.ptp(logs[x] - logs[y], axis=1).max()
     assert concentrated_rho(logs, adjacency) == pytest.approx(bounded_range_rho(eta), rel=1e-9, abs=1e-28)
     assert eta <= 2 * privacy_loss_of_logs(logs, adjacency).epsilon * (1 + 1e-12) + 1e-14
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), listed=st.booleans())
+def test_each_class_reveals_what_its_own_table_does_whatever_it_allows(seed, listed):
+    rng = np.random.default_rng(seed)
+    codes, allowed = np.repeat(np.arange(3), 4), rng.random((3, 4)) < 0.6
+    allowed[:, 0] = True
+    records = rng.permutation(12)
+    codes, mask = codes[records], allowed[codes[records]]
+    adjacency = Listed.sensitive(np.column_stack([codes, np.arange(12)]), [1])
+    if not listed:
+        order = np.argsort(codes, kind="stable")
+        codes, mask, adjacency = codes[order], mask[order], Sensitive((3, 4), (1,))
+    problem = DecisionProblem(rng.normal(size=(12, 4)), np.full(12, 1 / 12), adjacency, admissible=mask)
+    policy = make_policy("exponential", epsilon=2.0)
+    uses, logs = policy_uses(policy, problem), policy.log_probabilities(problem)
+    # Classes are numbered by the first record of each.
+    for use, code in zip(uses, dict.fromkeys(codes.tolist()), strict=True):
+        own = logs[np.ix_(codes == code, mask[codes == code][0])]
+        apart = own[:, None] - own
+        assert use.loss == pytest.approx(apart.max(), abs=1e-9)
+        assert use.eta == pytest.approx(np.ptp(apart, axis=2).max(), abs=1e-9)
+        variation = np.abs(np.exp(own)[:, None] - np.exp(own)).sum(axis=2).max() / 2
+        assert use.profile.delta_at(0.0) == pytest.approx(variation, abs=1e-9)
+    together = policy_use(policy, problem)
+    assert (together.loss, together.eta) == (max(use.loss for use in uses), max(use.eta for use in uses))
 
 
 def test_an_action_that_nobody_in_a_clique_gets_is_left_out_there():

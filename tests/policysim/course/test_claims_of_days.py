@@ -91,6 +91,9 @@ class Failing(Policy):
             raise RuntimeError("out\nof order")
         return make_policy("uniform").log_probabilities(problem)
 
+    def _check(self, problem):
+        raise KeyError("nor this")
+
 
 HIDDEN = Sensitive((2, 2), (0,))
 
