@@ -99,6 +99,8 @@ def report(
             # What the file alone decides.
             "epsilon": study.epsilon,
             **({"public": list(study.public)} if study.public else {}),
+            **({"at_most": dict(study.at_most)} if study.at_most else {}),
+            **({"capacity": dict(study.capacity)} if study.capacity else {}),
         },
         data=study.data,
         packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},

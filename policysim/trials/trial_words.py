@@ -315,7 +315,8 @@ def _parts(view: View, option: str) -> str:
     pair = table["option"].eq(option) & table["than"].eq(SAME) & table["epsilon"].eq(view.epsilon)
     outcome, costs = (float(table.loc[pair & table["outcome"].eq(name), "value"].iloc[0]) for name in PARTS)
     now = {option: dict(zip(EXPECTED, (outcome, costs), strict=True)), SAME: dict.fromkeys(EXPECTED, 0.0)}
-    if COSTS not in named_outcomes(Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {}), now, [(option, SAME)]):
+    named = named_outcomes(Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {}), now, [(option, SAME)])
+    if COSTS not in named or not round(costs, view.unit.places):  # nor what would be printed as 0
         return ""
     more = "more" if costs > 0 else "less"
     return (
