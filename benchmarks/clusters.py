@@ -23,7 +23,7 @@ from policysim.logs.log_frame import LoggedData
 from policysim.report.findings import BETTER, WORSE
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.arms import arm_means, difference_of_means
+from policysim.trials.arms import against_highest, arm_means
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.trial_columns import judged_on_splits
@@ -40,9 +40,9 @@ FEWER = 4
 
 def of_arms(data: LoggedData) -> tuple[bool, bool]:
     """Whether the interval of the first arm holds its mean, and whether one arm is called better than the other."""
-    means = arm_means(data)[["mean", "low", "high"]].to_numpy()
-    _, low, high = difference_of_means(*means)
-    return bool(means[0, 1] <= TRUTH <= means[0, 2]), low > 0 or high < 0
+    arms = arm_means(data)
+    apart = against_highest(arms, data)
+    return bool(arms["low"][0] <= TRUTH <= arms["high"][0]), bool(apart["low"][0] > 0)
 
 
 def of_estimates(n_trials: int, *, whole: bool) -> Iterator[dict[str, object]]:

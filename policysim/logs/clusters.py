@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,8 +22,8 @@ from policysim.logs.toml_text import toml_string
 FEWEST_CLUSTERS = 8
 # The chance below which it is no chance that each value of a column is wholly in one arm.
 NO_CHANCE = 1e-6
-# Rows of a column that are looked at first: nearly all columns decide nothing, and these show it.
-FIRST_ROWS = 2_000
+# The first rows, in which columns that decide are looked for: nearly all show in few rows that they do not.
+FIRST_ROWS = 2_000, 200_000
 
 
 def patients_of_clusters(clusters: IntArray, actions: IntArray, n_actions: int) -> IntArray:
@@ -107,22 +108,30 @@ def deciding_columns(
         -1 in rows without a treatment.
     n_actions : int
     """
-    treated = np.flatnonzero(actions >= 0)
-    shares = np.bincount(actions[treated], minlength=n_actions) / max(1, len(treated))
-    arms = shares > 0
+    sizes = np.bincount(actions[actions >= 0], minlength=n_actions)
+    shares = sizes / max(1, int(sizes.sum()))
     for name in columns:
-        column = table[name].iloc[treated]
-        for rows in (slice(FIRST_ROWS), slice(None)):
-            codes, keys = coded(column.iloc[rows])
-            known = np.array([key != MISSING for key in keys], dtype=np.bool_)[codes]
-            counts = patients_of_clusters(codes[known], actions[treated][rows][known], n_actions)
-            repeated = counts[counts.sum(axis=1) > 1]
-            whole = repeated.max(axis=1, initial=0) == repeated.sum(axis=1)
-            if not whole.all():
+        counts: IntArray | None = None
+        for most in FIRST_ROWS:
+            counts = _whole_values(replace(table, rows=table.rows[:most]), name, actions[:most], n_actions)
+            if counts is None:
                 break
-        else:
-            of_arms = (repeated > 0).sum(axis=0)[arms]
-            # Sums of logarithms: of very many rows the probability is 0.
-            by_chance = np.log((shares[None, :] ** repeated.sum(axis=1)[:, None]).sum(axis=1).clip(1e-300)).sum()
-            if len(of_arms) > 1 and of_arms.min() > 1 and by_chance < math.log(NO_CHANCE):
-                yield name, len(repeated)
+        if counts is None or np.count_nonzero(shares) < 2:
+            continue
+        of_arms = (counts > 0).sum(axis=0)[shares > 0]
+        # Logarithms are summed: of many rows the probability is 0.
+        by_chance = np.log((shares ** counts.sum(axis=1, keepdims=True)).sum(axis=1).clip(1e-300)).sum()
+        if of_arms.min() > 1 and by_chance < math.log(NO_CHANCE):
+            yield name, len(counts)
+
+
+def _whole_values(table: DataTable, name: str, actions: IntArray, n_actions: int) -> IntArray | None:
+    """The patients of each arm with each value that repeats, (n_values, n_actions); None if one is in several arms."""
+    try:
+        codes, keys = coded(table[name])
+    except DataError:  # of lists, for instance
+        return None
+    known = np.array([key != MISSING for key in keys], dtype=np.bool_)[codes] & (actions >= 0)
+    counts = patients_of_clusters(codes[known], actions[known], n_actions)
+    repeated = counts[counts.sum(axis=1) > 1]
+    return repeated if bool((repeated.max(axis=1, initial=0) == repeated.sum(axis=1)).all()) else None

@@ -128,6 +128,7 @@ def _countable_log(log: Study | str | Path, features: Sequence[str] | None) -> L
         f"read the guesses marked {CHECK}: levels that were taken from the data show who is there": source.unread,
         "[data.treatments] must declare the arms: those that occur are private": not source.treatments,
         "a log in many files has no private cells: join them into one": len(source.parts) > 1,
+        "cluster: a person may have several rows, and epsilon hides one row: keep one row of each": source.repeats,
         "propensity: a column weights each patient, and cells weigh all alike": is_column(source.propensity),
         f'propensity = "{ESTIMATE}": all features must make the classes': source.propensity == ESTIMATE and fewer,
         f"outcome: give one a weight, of {', '.join(weighted)}: a sum is no success or failure": len(weighted) > 1,

@@ -140,11 +140,11 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def difference_of_means(one: Sequence[float], other: Sequence[float], stretch: float = 1.0) -> tuple[float, ...]:
+def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
     """The difference of two independent means, each given with its interval, and the interval of the difference.
 
     By squaring and adding the reaches of the two intervals (Newcombe 1998, Statistics in Medicine 17:873, method 10;
-    Zou & Donner 2008), which is then made `stretch` times as wide.
+    Zou & Donner 2008).
 
     Examples
     --------
@@ -153,16 +153,20 @@ def difference_of_means(one: Sequence[float], other: Sequence[float], stretch: f
     """
     (mean, low, high), (its, its_low, its_high) = one, other
     below, above = math.hypot(mean - low, its_high - its), math.hypot(high - mean, its - its_low)
-    return mean - its, mean - its - stretch * below, mean - its + stretch * above
+    return mean - its, mean - its - below, mean - its + above
 
 
-def against_highest(arms: pd.DataFrame) -> pd.DataFrame:
+def against_highest(arms: pd.DataFrame, data: LoggedData | None = None) -> pd.DataFrame:
     """The arm with the highest mean less each other one, with intervals after which it may be said which is the best.
 
     Parameters
     ----------
     arms : DataFrame
         `arm`, `mean`, `low` and `high`, as `arm_means` has them.
+    data : LoggedData, optional
+        Of the same outcome. Where clusters have patients of several arms, whose means then depend on each other, the
+        ordinary interval of a difference is that of the patients' contributions, by cluster; else see
+        `difference_of_means`.
 
     Returns
     -------
@@ -184,12 +188,27 @@ def against_highest(arms: pd.DataFrame) -> pd.DataFrame:
     ranked = arms.sort_values("mean", ascending=False, kind="stable")[["arm", "mean", "low", "high"]]
     (best, *highest), *others = ranked.itertuples(index=False, name=None)
     apart = [difference_of_means(highest, mean) for _, *mean in others]
+    if data is not None and data.clusters is not None and data.whole_clusters is None:
+        reaches = [_reach_within_clusters(data, best, arm) for arm, *_ in others]
+        apart = [(value, value - reach, value + reach) for (value, *_), reach in zip(apart, reaches, strict=True)]
     if not all(low > 0 for _, low, _ in apart):
         errors = ((ranked["high"] - ranked["low"]) / 2).dropna().to_numpy()
         stretch = _errors_apart(errors) / Z if len(errors) > 2 else 1.0
-        apart = [difference_of_means(highest, mean, stretch) for _, *mean in others]
+        apart = [(value, *(value + stretch * (end - value) for end in ends)) for value, *ends in apart]
     rows = [(best, arm, *ends) for (arm, *_), ends in zip(others, apart, strict=True)]
     return pd.DataFrame(rows, columns=["arm", "than", "value", "low", "high"])
+
+
+def _reach_within_clusters(data: LoggedData, one: str, other: str) -> float:
+    """How far the 95 % interval of the difference of two arms' means reaches, by clusters with patients of both."""
+    contributions = np.zeros(data.n_rows)
+    for name, sign in ((one, 1), (other, -1)):
+        mine = data.actions == data.names.index(name)
+        if mine.any():
+            linearised = snips(1 / data.propensities[mine], data.rewards[mine])
+            contributions[mine] = sign * (linearised - linearised.mean()) * data.n_rows / np.count_nonzero(mine)
+    found = moments(contributions, clusters=data.clusters)
+    return found.quantile * found.standard_error
 
 
 SIMULATED = 20_000

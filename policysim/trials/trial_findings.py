@@ -17,6 +17,7 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE
 from policysim.numbers import rounded
 from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, hides_of, verdict_of_interval
@@ -127,7 +128,7 @@ def find(
     shown = {} if log.data.costs is not None else log.outcomes
     outcome = next((name for name, values in shown.items() if np.array_equal(values, log.data.rewards)), UTILITY)
     of_outcome = tables["arms"][tables["arms"]["outcome"] == outcome]
-    differences = _differences(options, everyone, of_outcome)
+    differences = _differences(options, everyone, of_outcome, log.data)
     harmed = _harmed(log, compared, options)
     if doubts.errors:
         differences["verdict"] = NOT_SHOWN
@@ -249,7 +250,7 @@ def limits_of(
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "limit", "value", "low", "high"])
 
 
-def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame) -> pd.DataFrame:
+def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame, data: LoggedData) -> pd.DataFrame:
     """Each option against A, B against C, and the arm with the best mean against each other.
 
     Where treatments cost something, the difference in utility has two parts, which follow it: outcome minus costs.
@@ -265,7 +266,7 @@ def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFra
             if option == PRIVATE:
                 against_c = (0 - row[f"loss{end}{side}"] for side in ("", "_high", "_low"))
                 rows.append((section, epsilon, option, EACH, name, *against_c))
-    for best, arm, *apart in against_highest(arms).itertuples(index=False, name=None):
+    for best, arm, *apart in against_highest(arms, data).itertuples(index=False, name=None):
         rows.append((ARM, math.nan, best, arm, outcome, *apart))
     table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "outcome", "value", "low", "high"])
     # Fewer costs are better.

@@ -164,6 +164,11 @@ WRONG = [
     (("cured = 1.0 }", "cured = 1.0 }\nrange = [0, 9]"), {}, "data.outcome must be 0 or 1 in each row"),
     (("cured = 1.0", "cured = 1.0"), {"id": "patient_id"}, "patient_id repeats, and epsilon hides one row"),
     (("[data]", '[data]\nid = "patient_id"'), {"id": "patient_id"}, "patient_id: '2' is there already"),
+    (
+        ("[data]", '[data]\nid = "patient_id"\ncluster = "patient_id"'),
+        {"id": "patient_id"},
+        "cluster: a person may have several rows, and epsilon hides one row",
+    ),
 ]
 
 

@@ -13,12 +13,13 @@ from scipy import stats
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.logs.clusters import FEWEST_CLUSTERS, folds_of_clusters, whole_clusters
+from policysim.files.data_table import DataTable
+from policysim.logs.clusters import FEWEST_CLUSTERS, deciding_columns, folds_of_clusters, whole_clusters
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData
 from policysim.study.study_reader import load_study
 from policysim.trials import trial_columns, trial_report
-from policysim.trials.arms import arm_means, difference_of_means
+from policysim.trials.arms import against_highest, arm_means, difference_of_means
 from policysim.trials.diagnostics import find_holes, log_caveats
 from policysim.trials.estimate_value import cross_fit
 from policysim.trials.estimators import moments
@@ -115,6 +116,20 @@ def test_between_arms_of_whole_clusters_few_claims_remain():
     assert claims[False] >= 10 and claims[True] <= 9
 
 
+def test_arms_within_clusters_are_compared_as_pairs_whatever_clusters_have_in_common():
+    rng = np.random.default_rng(3)
+    clusters, actions = np.repeat(np.arange(12), 4), np.tile([0, 0, 1, 1], 12)
+    rewards = 100.0 * clusters + rng.normal(size=48)
+    data = LoggedData(actions, rewards, np.full(48, 0.5), ("none", "net"), clusters=clusters)
+    found = against_highest(arm_means(data), data).iloc[0]
+    means = rewards.reshape(12, 2, 2).mean(axis=2)
+    paired = stats.sem(means[:, 0] - means[:, 1]) * stats.t.ppf(0.975, 11)
+    assert found["value"] == pytest.approx(abs(np.diff(means.mean(axis=0))[0]))
+    # Degrees of freedom are at most 11, and a little fewer where clusters vary differently.
+    assert paired * (1 - 1e-9) <= found["high"] - found["value"] <= 1.15 * paired
+    assert found["high"] - found["low"] < 10  # as independent means they would be hundreds apart
+
+
 def test_heterogeneity_is_not_claimed_of_clusters_that_differ():
     signs = [
         heterogeneity(log, study)["signs"][0]
@@ -193,6 +208,12 @@ def test_few_clusters_within_which_patients_were_randomised_should_be_a_feature(
     path, _ = write_trial(tmp_path, 'cluster = "village"', per_arm=3, mixed=True)
     assert main(["compare", str(path)]) == 3
     assert "make village a feature" in capsys.readouterr().err
+
+
+def test_columns_of_lists_and_of_ids_decide_nothing():
+    arms = np.repeat([0, 1], 40)
+    table = DataTable("log", pd.DataFrame({"lists": [[1]] * 80, "id": range(80), "ward": np.arange(80) // 4}))
+    assert list(deciding_columns(table, table.columns, arms, 2)) == [("ward", 20)]
 
 
 def test_a_column_that_is_left_out_and_decides_treatment_is_named_with_its_key(tmp_path):
