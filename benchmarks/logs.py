@@ -127,7 +127,7 @@ def stages(ending: str = "parquet") -> list[dict[str, object]]:
         write(folder, 1_000_000, 1, ending)
         source = load_study(folder / "study.toml").log
         (part,) = source.parts
-        found, _ = count_part(source, part)
+        found, *_ = count_part(source, part)
 
         def add() -> None:
             total = Kinds(["cured"])

@@ -171,3 +171,17 @@ def level_wanted(feature: FeatureLevels) -> str:
     rest = len(feature.levels) - LEVELS_SHOWN
     names = ", ".join(map(str, feature.levels[:LEVELS_SHOWN]))
     return f"must be one of {names}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def missing_hint(feature: FeatureLevels) -> str:
+    """What to write where values of a feature are missing; "" where they have a level.
+
+    Examples
+    --------
+    >>> missing_hint(Levels("sex", (0, 1))), missing_hint(Levels("sex", (0, 1, "NA")))
+    ('; a level NA takes missing values', '')
+    """
+    if NO_VALUE in feature.levels:
+        return ""
+    declared = " (missing = true beside the cuts of a study)" if feature.cuts else ""
+    return f"; a level {NO_VALUE}{declared} takes missing values"

@@ -117,9 +117,9 @@ class DataTable:
         check_distinct(self.name, names)
         return replace(self, rows=self.frame_of(self.columns).set_axis(names, axis=1))
 
-    def with_column(self, name: str, values: pd.Series) -> DataTable:
-        """The same with one more column."""
-        return replace(self, rows=self.frame_of(self.columns).assign(**{name: values}))
+    def with_columns(self, columns: Mapping[str, pd.Series]) -> DataTable:
+        """The same with these columns, in place of those of their names or behind the others."""
+        return replace(self, rows=self.frame_of(self.columns).assign(**columns))
 
 
 def read_table(

@@ -14,17 +14,9 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, meanings, missing, numbers
+from policysim.logs.codes import CENSORED, COMPETING, EVENT
 from policysim.logs.log_frame import Observed, patients_by_code
-from policysim.logs.log_source import (
-    CENSORED,
-    COMPETING,
-    EVENT,
-    MISSING_OUTCOME,
-    REFUSE,
-    WORST,
-    FollowUp,
-    LogSource,
-)
+from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
 from policysim.logs.toml_text import toml_string
 from policysim.numbers import percent

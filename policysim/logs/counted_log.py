@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import one_line
 from policies.arrays import IntArray
 from policysim.errors import UsageError, optional
-from policysim.files.bad_rows import BadRows, DataError, first_line, raise_bad_parts
+from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
 from policysim.files.many_files import stamp
@@ -116,17 +116,22 @@ def count_log(source: LogSource, executor: Executor | None = None, progress: Pro
     """
     require_countable(source)
     # Sent with each file, which does not need the names of all.
-    records, decisions = count_parts(replace(source, parts=()), source.parts, executor, progress)
+    records, decisions, unknown = count_parts(replace(source, parts=()), source.parts, executor, progress)
     _check_outcomes(source, records, decisions)
-    return log_of(source, records, decisions, None)
+    return replace(log_of(source, records, decisions, None), unknown=unknown)
 
 
 def count_parts(
     columns: LogColumns, parts: Sequence[Path], executor: Executor | None = None, progress: Progress = SILENT
-) -> tuple[IntArray, LoggedDecisions]:
-    """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
+) -> tuple[IntArray, LoggedDecisions, dict[str, int]]:
+    """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone.
+
+    Behind them is how many patients have a value that means unknown, for each column that has any.
+    """
     total, bad = Kinds(tuple(columns.outcome), columns.later), []
-    for counted, bad_rows in _counted_parts(columns, parts, executor, progress):
+    unknown = dict.fromkeys(columns.unknown, 0)
+    for counted, of_part, bad_rows in _counted_parts(columns, parts, executor, progress):
+        unknown = {column: count + of_part[column] for column, count in unknown.items()}
         bad += [bad_rows] if bad_rows[0] else []
         if not bad:
             total.add(counted)
@@ -143,10 +148,9 @@ def count_parts(
         rows, values, counts = stand_ins(kinds[:, places], counts, sums)
         kinds = kinds[rows]
     numbers = kinds.view(np.float64)
-    actions = kinds[:, 1].astype(np.intp)
-    return kinds[:, 0].astype(np.intp), LoggedDecisions(
-        actions=actions,
-        names=tuple(name for _, name in columns.treatments),
+    decisions = LoggedDecisions(
+        actions=kinds[:, 1].astype(np.intp),
+        names=columns.arms,
         propensities=None if columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
         missing=kinds[:, 4].astype(np.bool_),
@@ -154,14 +158,16 @@ def count_parts(
         followed=(numbers[:, -2].copy(), kinds[:, -1].astype(np.intp)) if columns.later else None,
         counts=counts,
     )
+    return kinds[:, 0].astype(np.intp), decisions, unknown
 
 
 def _said(parts: Sequence[Path]) -> str:
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
-# The kinds of patients of one file and how many there are of each; how many bad rows, and the first in words.
-PartCounts: TypeAlias = tuple[Counted, tuple[int, list[str]]]
+# The kinds of patients of one file and how many there are of each; for columns, how many patients have a value that
+# means unknown; how many bad rows, and the first in words.
+PartCounts: TypeAlias = tuple[Counted, dict[str, int], tuple[int, list[str]]]
 
 
 def _counted_parts(
@@ -226,22 +232,30 @@ async def _greet_scheduler(distributed: Any, address: str) -> None:
 def count_part(columns: LogColumns, part: Path) -> PartCounts:
     """Count one file; memory does not grow with it. DataError if it changes meanwhile."""
     stamp_before, bad, before = stamp(part), BadRows(), 0
-    total = Kinds(tuple(columns.outcome), columns.later)
+    total, unknown = Kinds(tuple(columns.outcome), columns.later), dict.fromkeys(columns.unknown, 0)
     for rows in _batches(columns, part):
         distinct, counts = each_once(rows)
-        kinds = _kinds(columns, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)), BadRows())
+        table = DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True))
+        tables, where = LogTables({TABLE: table}, "").without_unknown(columns.unknown)
+        unknown = {column: count + int(counts[where[column]].sum()) for column, count in unknown.items()}
+        kinds = _kinds(columns, tables, BadRows())
         if kinds is None:  # now row by row
             frame = rows.to_pandas(ignore_metadata=True)
             table = _PartTable(part.as_posix(), frame, part, columns.header, before)
-            _kinds(columns, table, bad)
+            _kinds(columns, LogTables({TABLE: table}, "").without_unknown(columns.unknown)[0], bad)
             # Where a bad row is stays known, but not the rows themselves.
-            bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
+            bad.tables = [_without_rows(known) for known in bad.tables]
         elif not bad.count:
             total.add(Counted.of(kinds, counts))
         before += len(rows)
     if stamp(part) != stamp_before:
         raise DataError(f"{part.as_posix()}: was changed while it was read")
-    return total.counted(), bad.told()
+    return total.counted(), unknown, bad.told()
+
+
+def _without_rows(table: PlacedRows) -> PlacedRows:
+    """The same table, which can still say where a row was."""
+    return replace(table, rows=table.rows[:0].copy()) if isinstance(table, _PartTable) else table
 
 
 def each_once(rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -284,9 +298,10 @@ def _batches(columns: LogColumns, part: Path) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch]).rename_columns(names)
 
 
-def _kinds(columns: LogColumns, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
+def _kinds(columns: LogColumns, tables: LogTables, bad: BadRows) -> NDArray[np.int64] | None:
     """The kind of each row, (n_rows, 5 + n_outcomes): whole numbers, and the bits of numbers; None if a row is bad."""
-    tables = LogTables({TABLE: table}, "").with_joined(columns.joined)
+    tables = tables.with_joined(columns.joined)
+    table = tables.features
     records = read_records(table, columns, bad)
     try:
         found = read_decisions(tables, columns, bad)

@@ -14,15 +14,18 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.levels import level_wanted
+from policies.levels import level_wanted, missing_hint
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable, numbers, read_table
+from policysim.files.data_table import DataTable, missing, numbers, read_table
 from policysim.logs.censoring import CENSORING, by_arm, read_times
 from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
+from policysim.logs.rewards import read_rewards
+from policysim.logs.toml_text import toml_text
+from policysim.logs.totals import refuse_totals
 from policysim.logs.treatments import (
     arm_shares,
     counted_parts,
@@ -31,7 +34,6 @@ from policysim.logs.treatments import (
     observed_propensities,
     one_hot_columns,
     read_propensities,
-    read_rewards,
     taken_in_column,
     taken_one_hot,
 )
@@ -65,6 +67,10 @@ class Log:
     deciding : tuple of (str, int)
         Columns that the study leaves out and that decide the treatment, with how many values of each repeat
         (`clusters.deciding_columns`).
+    unknown : mapping of str to int
+        For each column with values that mean unknown, in how many of all rows that were read they are.
+    single : mapping of str to str
+        The arms with a single row that is used, and where it is.
     """
 
     data: LoggedData
@@ -77,6 +83,8 @@ class Log:
     censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
     deciding: tuple[tuple[str, int], ...] = ()
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    single: Mapping[str, str] = field(default_factory=dict)
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
         """The log with its rows in folds at random, and the fold of each; see `LoggedData.dealt`."""
@@ -115,7 +123,8 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         the study.
     """
     read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
-    tables = LogTables(read, source.id, source.repeats).with_joined(source.joined)
+    tables, unknown = LogTables(read, source.id, source.repeats).without_unknown(source.unknown)
+    tables = tables.with_joined(source.joined)
     clustered = [source.cluster] if source.cluster else []
     tables.require([(tables.features, name) for name in [*source.features, *clustered]])
     bad = BadRows(show=source.show_values or not all_hidden)
@@ -123,6 +132,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
+    refuse_totals(tables, source)
     decisions = read_decisions(tables, source, bad)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
@@ -133,8 +143,18 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     used |= {source.treatment, *source.joined}
     others = [name for name in tables.features.columns if name not in used]
     return replace(
-        log, deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions))
+        log,
+        deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
+        unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
+        single=single_patients(tables.features, decisions),
     )
+
+
+def single_patients(table: DataTable, decisions: LoggedDecisions) -> dict[str, str]:
+    """The treatments that one row alone got, of those with an outcome, and where it is."""
+    actions = np.where(np.isnan(decisions.rewards), -1, decisions.actions)
+    rows = {name: np.flatnonzero(actions == arm) for arm, name in enumerate(decisions.names)}
+    return {name: table.places(found.tolist())[0] for name, found in rows.items() if len(found) == 1}
 
 
 # A row with more than this share of its arm's weight leaves nothing to the others; of fewer rows that is no wonder.
@@ -236,9 +256,12 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
     """The record of each row, numbered as in the space of the declared features."""
     index = np.zeros(len(table), dtype=np.intp)
     for name, feature in columns.features.items():
-        codes = table.codes(feature)
-        values = table[name].array
-        bad.add_values(table, codes < 0, name, values, level_wanted(feature), show=columns.show_values)
+        codes, values, must = table.codes(feature), table[name].array, level_wanted(feature)
+        gone = missing(table[name], codes < 0)
+        bad.add_values(table, gone, name, values, must, hint=missing_hint(feature))
+        named = f"; a value that means unknown is named in [data]: unknown = {{ {toml_text(name)} = [...] }}"
+        hint = "" if feature.cuts else named
+        bad.add_values(table, (codes < 0) & ~gone, name, values, must, show=columns.show_values, hint=hint)
         index = index * len(feature.levels) + codes
     return index
 
@@ -342,9 +365,9 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
     else:
         chances = lot(columns.propensity, len(names))
         propensities = None if chances is None else chances[codes]
-    rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
+    rewards, absent, values = read_rewards(outcomes, columns, bad)
     if follow_up:
-        times, states, missing = read_times(outcomes, follow_up, columns.missing, bad)
+        times, states, absent = read_times(outcomes, follow_up, columns.missing, bad)
         rewards = np.where(np.isnan(times), np.nan, 0.0)
     of_actions, of_outcomes = tables.matched(bad)
     actions = codes[of_actions]
@@ -353,7 +376,7 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         names=names,
         propensities=None if propensities is None else propensities[of_actions],
         rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
-        missing=missing[of_outcomes],
+        missing=absent[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
         followed=(times[of_outcomes], states[of_outcomes]) if follow_up else None,
     )

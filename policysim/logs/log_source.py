@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeGuard
 
 from envs.records import Feature, RecordSpace
-from envs.toml_reader import FINITE, TomlTable, is_finite, require_file, shown
-from policies.levels import MISSING, level_key, level_of
+from envs.toml_reader import FINITE, TomlTable, is_finite, require_file, unknown
+from policies.levels import MISSING, LevelKey, level_key
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import ENDINGS, files_of, is_many
 from policysim.logs.binning import LEVEL_WANTED, is_level, read_feature
+from policysim.logs.codes import COMPETING, EVENT, ZERO_ONE, read_coded, read_event
 
 # The names of the files: one table, or three.
 TABLE = "table"
@@ -31,10 +32,6 @@ REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # See `policysim.logs.outcome_models`, which takes a second to import.
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
 LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
-
-# What may have happened at the end of a patient's follow-up; and what a column of 0 and 1 says of it.
-CENSORED, EVENT, COMPETING = STATES = (0, 1, 2)
-ZERO_ONE = {"1": EVENT, "0": CENSORED}
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
@@ -57,15 +54,15 @@ class LogColumns:
         columns that make it together (`joined_columns`), their names with commas between.
     treatments : tuple of (str, str)
         Each treatment's value (or column) and name, in the order of a policy's columns; empty: those that
-        occur, sorted.
+        occur, sorted. Values of one name are one treatment.
     propensity : str or tuple of float
         The ratio of a randomisation, in the order of `treatments`; "equal" (1/k for k treatments); "arm shares", those
         of the patients that are used; "estimate"; or the column that holds the probability of the logged treatment.
     outcome : mapping of str to float
         Column and weight; the reward is the weighted sum. All weights are 0 where the outcome is `follow_up`.
     utility_range : tuple of float or None
-        The lowest and the highest reward that are possible; None: none was declared. Where it is the range of outcomes
-        within [0, 1] (the default of a study, see `default_range`), each outcome must be within [0, 1].
+        The lowest and the highest reward that are possible; None: none was declared. Where it is the default of a study
+        (see `default_range`), each outcome must be within [0, 1], or one of its codes.
     missing : str
         What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
         Rows without a treatment are excluded with "exclude", and refused otherwise.
@@ -77,6 +74,10 @@ class LogColumns:
         Whether CSV files begin with the names of their columns; else these are their places, "0" first.
     follow_up : FollowUp or None
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
+    codes : mapping of str to mapping of str to float
+        Outcomes that are words or codes: the number of each, by which the weight is multiplied.
+    unknown : mapping of str to tuple of str
+        The values of columns that mean that there is none.
     show_values : bool
         Whether messages about a feature's column show a patient's value, and not its row alone.
     costs : tuple of float
@@ -93,8 +94,36 @@ class LogColumns:
     joined: tuple[str, ...] = ()
     header: bool = True
     follow_up: FollowUp | None = None
+    codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     show_values: bool = field(default=False, kw_only=True)
     costs: tuple[float, ...] = field(default=(), kw_only=True)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the declared treatments, in the order of a policy's columns."""
+        return tuple(dict.fromkeys(name for _, name in self.treatments))
+
+    @property
+    def default_range(self) -> tuple[float, float]:
+        """The range of the weighted sum of outcomes that are each a code, or within [0, 1].
+
+        Examples
+        --------
+        >>> columns = LogColumns(
+        ...     treatment="arm", treatments=(), propensity="equal", utility_range=None, missing="refuse", features={},
+        ...     outcome={"success": 1.0, "death": -2.0, "scale": 1.0}, codes={"scale": {"low": 0.5, "high": 3.0}}
+        ... )
+        >>> columns.default_range
+        (-1.5, 4.0)
+        """
+        ends = [sorted(weight * end for end in self.ends_of(name)) for name, weight in self.outcome.items()]
+        return sum((low for low, _ in ends), 0.0), sum((high for _, high in ends), 0.0)
+
+    def ends_of(self, outcome: str) -> tuple[float, float]:
+        """The lowest and the highest number of an outcome whose range is not declared."""
+        codes = self.codes.get(outcome, {"0": 0.0, "1": 1.0}).values()
+        return min(codes), max(codes)
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -130,7 +159,8 @@ class LogSource(LogColumns):
         may form the treatment together, as in a factorial trial: `["aspirin", "heparin"]`. A value then lists their
         values: `"1, 0" = "aspirin"`
     treatments.VALUE : those that occur, sorted
-        the possible values of the column, each with a name; the first is the reference
+        the possible values of the column, each with a name; the first is the reference. Values of the same name are one
+        treatment
     propensity : required
         the probability of each patient's treatment: `"equal"` (1/k for k treatments); the ratio of a randomisation, `{
         control = 1, drug = 2 }`, with a number > 0 for each name in `treatments`; `"arm shares"` if its ratio is
@@ -138,7 +168,16 @@ class LogSource(LogColumns):
         bias every number)
     outcome.COLUMN : required, unless there is a `horizon`
         columns and their weights, negative where 1 is harm; the weighted sum is the utility. Weight 0: shown for each
-        arm, but no part of the utility
+        arm, but no part of the utility. Several: `{ qaly = 20000, cost = -1 }`, with a `range`
+    outcome.COLUMN.VALUE : none
+        the utility of each word or code of a column, in place of a weight: `death = { Yes = -1, No = 0 }`, or of each
+        level of a scale, `mrs = { 0 = 1, 1 = 0.9, 2 = 0.7, 3 = 0.4, 4 = 0.2, 5 = 0, 6 = 0 }`; other cells are bad rows
+    unknown : none
+        values that mean unknown: `[9, 999, "?"]`, in every feature, treatment, outcome and event, or those of single
+        columns, also of times: `{ cured = [9], age = [999] }`. Such cells are missing, and counted in the report. A
+        value that is declared (a level, treatment, code) is never unknown
+    unknown.COLUMN : none
+        the values of this column that mean unknown
     outcome_title : none
         the outcome in words, for screen and page
     time : none
@@ -259,7 +298,7 @@ class FollowUp:
         --------
         >>> FollowUp("days", "relapse", 365.0).title
         'free of relapse at days = 365'
-        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "1": CENSORED}).title
+        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "1": 0}).title
         'free of status = 2 at days = 365'
         """
         return f"free of {self.words(EVENT)} at {self.time} = {self.horizon:g}"
@@ -274,24 +313,12 @@ class FollowUp:
 
         Examples
         --------
-        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "3": EVENT, "1": CENSORED}).words(EVENT)
+        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "3": EVENT, "1": 0}).words(EVENT)
         'status = 2 or 3'
         """
         if state == EVENT and self.codes == ZERO_ONE:
             return self.event
         return f"{self.event} = {' or '.join(value for value, meaning in self.codes.items() if meaning == state)}"
-
-
-def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
-    """The range of the weighted sum of outcomes that are each within [0, 1].
-
-    Examples
-    --------
-    >>> default_range({"success": 1.0, "death": -2.0})
-    (-2.0, 1.0)
-    """
-    weights = outcome.values()
-    return sum((w for w in weights if w < 0), 0.0), sum((w for w in weights if w > 0), 0.0)
 
 
 def is_column(propensity: str | tuple[float, ...]) -> TypeGuard[str]:
@@ -322,12 +349,17 @@ def outcome_words(source: LogSource) -> str:
 
 def outcome_formula(source: LogSource) -> str:
     """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
-    weights = {name: weight for name, weight in source.outcome.items() if weight}
     if source.follow_up:
         return source.follow_up.title
-    if list(weights.values()) == [1]:
-        return next(iter(weights))
-    return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
+    weights = {name: weight for name, weight in source.outcome.items() if weight}
+    terms = []
+    for name, weight in weights.items():
+        if name in source.codes:
+            utilities = [f"{code} = {weight * value + 0.0:g}" for code, value in source.codes[name].items()]
+            terms.append(f"{name} ({', '.join(utilities)})")
+        else:
+            terms.append(name if list(weights.values()) == [1] else f"{weight:g} × {name}")
+    return " + ".join(terms)
 
 
 FOLLOW_UP = ("time", "event", "horizon")
@@ -352,7 +384,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     joined = _joined(table)
     without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
-    outcome = _outcome(table, follow_up)
+    outcome, codes = _outcome(table, follow_up)
     treatments = _treatments(table.table("treatments"))
     guesses = [line for line in table.file.text.splitlines() if CHECK in line]
     source = LogSource(
@@ -361,7 +393,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         treatments=treatments,
         propensity=_propensity(table, treatments),
         outcome=outcome,
-        utility_range=_range(table, outcome, follow_up),
+        utility_range=(0.0, 1.0),
         missing=table.choice("missing", MISSING_CHOICES, REFUSE),
         id=table.column("id", ""),
         outcome_model=table.choice("model", OUTCOME_MODELS, LINEAR),
@@ -377,12 +409,15 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         public=table.flag("public", default=False),
         parts=parts,
         cluster=table.column("cluster", ""),
+        codes=codes,
     )
+    source = replace(source, utility_range=_range(table, source), unknown=_unknown(table, source))
     _refuse_two_uses(table, source)
     if source.repeats and TABLE not in files:
         table.fail("three files are joined by id, which must be unique in each: join them into one first", "cluster")
     weights = [1] if follow_up else [weight for weight in outcome.values() if weight]
-    if source.outcome_model == LOGISTIC and weights and weights != [1]:
+    others = [number for numbers in codes.values() for number in numbers.values() if number not in (0, 1)]
+    if source.outcome_model == LOGISTIC and weights and (weights != [1] or others):
         table.fail(
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
             "model",
@@ -454,13 +489,11 @@ def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
         key = level_key(value)
         if not name.strip():
             table.fail("must be a name, not empty", value)
-        elif name in [other for _, other in found]:
-            table.fail(f"two treatments are named {name!r}", value)
         if key in values:
             table.fail(f"is the same value as {values[key]!r}", value)
         values.setdefault(key, value)
         found.append((value, name))
-    if len(found) == 1:
+    if found and len({name for _, name in found}) < 2:
         table.fail("a choice needs at least two treatments")
     return tuple(found)
 
@@ -469,7 +502,7 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
     """A word, a column, or the ratio in which treatments were given, in their order."""
     if not isinstance(table.values.get("propensity"), dict):
         return table.column("propensity")
-    names = [name for _, name in treatments]
+    names = list(dict.fromkeys(name for _, name in treatments))
     if not names:
         table.fail("a ratio needs [data.treatments], whose names it has", "propensity")
     ratio = table.numbers("propensity", names or list(table.values["propensity"]), "treatment")
@@ -484,7 +517,7 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
 
 def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, (event, codes), horizon = table.column("time", ""), _event(table), table.number("horizon", 1.0)
+    time, (event, codes), horizon = table.column("time", ""), read_event(table), table.number("horizon", 1.0)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
@@ -494,48 +527,18 @@ def _follow_up(table: TomlTable) -> FollowUp | None:
     return FollowUp(time, event, horizon, codes) if there else None
 
 
-def _event(table: TomlTable) -> tuple[str, dict[str, int]]:
-    """The column of the event, and what its values mean."""
-    if not isinstance(table.values.get("event"), dict):
-        return table.column("event", ""), dict(ZERO_ONE)
-    section = table.table("event")
-    codes: dict[str, int] = {}
-    states = {"event": EVENT, "censored": CENSORED, "competing": COMPETING}
-    for key, state in states.items():
-        if key not in section and state == COMPETING:
-            continue
-        for value in _codes(section, key):
-            codes.setdefault(value, state)
-            if codes[value] != state:
-                section.fail(f"{value} is there already", key)
-    column = section.column("column")
-    section.close()
-    return column, codes
-
-
-def _codes(table: TomlTable, key: str) -> list[str]:
-    """The value, or the list of values, of a key, as text."""
-    wanted = f"{LEVEL_WANTED}, or a list of such"
-    if key not in table:
-        table.fail(f"{key} is missing: it must be {wanted}")
-        return []
-    stated = table.values[key]
-    if not isinstance(stated, list) and not is_level(stated):
-        table.fail(f"must be {wanted}, got {shown(stated)}", key)
-        return []
-    values = table.list_of(key, is_level, LEVEL_WANTED) if isinstance(stated, list) else [stated]
-    for value in values:
-        if level_key(value) == MISSING:
-            table.fail(f"{value!r} is how a missing value is written, and means nothing else", key)
-    return [str(level_of(level_key(value))) for value in values]
-
-
-def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
-    """Columns and weights; beside being free of an event at a horizon, others are only shown, with weight 0."""
+def _outcome(table: TomlTable, follow_up: FollowUp | None) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """Columns and weights, and what codes of columns mean; beside a follow-up others are only shown, with weight 0."""
     if "outcome" not in table and not follow_up:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
     section = table.table("outcome")
-    outcome = {column: section.number(column) for column in section}
+    outcome: dict[str, float] = {}
+    codes: dict[str, Mapping[str, float]] = {}
+    for column in section:
+        if isinstance(section.values[column], dict):
+            outcome[column], codes[column] = read_coded(section.table(column))
+        else:
+            outcome[column] = section.number(column)
     if follow_up:
         for column in [column for column, weight in outcome.items() if weight]:
             table.fail(
@@ -544,23 +547,73 @@ def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
                 "outcome",
                 column,
             )
-        return dict.fromkeys(outcome, 0.0)
-    if "outcome" in table and not any(outcome.values()):
+        return dict.fromkeys(outcome, 0.0), {}
+    if "outcome" in table and not any(outcome.values()) and not section.wrong():
         table.fail(
             "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
             "harm, and which is none of the features",
             "outcome",
         )
-    return outcome
+    return outcome, codes
 
 
-def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
-    if follow_up:
+def _unknown(table: TomlTable, source: LogSource) -> dict[str, tuple[str, ...]]:
+    """The values of each column that mean unknown."""
+    declared = declared_values(source)
+    if not isinstance(table.values.get("unknown", {}), dict):
+        # A time of 9 or 99 is a time; unless it is named as a column.
+        times = [source.follow_up.time] if source.follow_up else []
+        return unknown_of(dict.fromkeys([c for c in declared if c not in times], _values(table, "unknown")), declared)
+    section = table.table("unknown")
+    by_column = {column: _values(section, column) for column in section}
+    for column, values in by_column.items():
+        if column not in declared:
+            section.fail(unknown("column", column, list(declared)), column)
+        for position, value in enumerate(values):
+            if level_key(value) in declared.get(column, ()):
+                section.fail(f"{value!r} is declared: it cannot be unknown, too", column, position)
+    return unknown_of(by_column, declared)
+
+
+def _values(table: TomlTable, key: str) -> list[str | float]:
+    """The values that mean unknown, at a key; those that are missing anyway need not be there."""
+    values = table.list_of(key, is_level, LEVEL_WANTED)
+    for position, value in enumerate(values):
+        if level_key(value) == MISSING:
+            table.fail(f"{value!r} is missing anyway: leave it out", key, position)
+    return values
+
+
+def declared_values(columns: LogColumns) -> dict[str, set[LevelKey]]:
+    """The columns in which a value may be unknown, each with the values that are declared, which are not."""
+    follow_up, treatments = columns.follow_up, [value for value, _ in columns.treatments]
+    stated: dict[str, Collection[str | int]] = dict.fromkeys(columns.outcome, ())
+    stated |= columns.codes
+    stated |= {name: feature.levels for name, feature in columns.features.items()}
+    # Of several columns that make the treatment together, only their combinations are declared.
+    stated |= dict.fromkeys(columns.joined, ()) if columns.joined else {columns.treatment: treatments}
+    stated |= {follow_up.time: (), follow_up.event: follow_up.codes} if follow_up else {}
+    return {name: set(map(level_key, values)) for name, values in stated.items() if name}
+
+
+def unknown_of(
+    by_column: Mapping[str, Sequence[object]], declared: Mapping[str, Collection[LevelKey]]
+) -> dict[str, tuple[str, ...]]:
+    """The values of each column that mean unknown: those that are not declared."""
+    usable = {
+        column: tuple(str(value) for value in values if level_key(value) not in declared.get(column, ()))
+        for column, values in by_column.items()
+    }
+    return {column: values for column, values in usable.items() if values}
+
+
+def _range(table: TomlTable, source: LogSource) -> tuple[float, float]:
+    if source.follow_up:
         if "range" in table and table.values["range"] != [0, 1]:
             table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
         return 0.0, 1.0
     if "range" not in table:
-        return default_range(outcome)
+        return source.default_range
     ends = table.list_of("range", is_finite, f"a finite number within ±{FINITE:g}", [])
     if not table.wrong("range") and not (len(ends) == 2 and ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import IntArray
-from policies.levels import MISSING, MISSING_WORDS, level_of
+from policies.arrays import BoolArray, IntArray
+from policies.levels import MISSING, MISSING_WORDS, level_key, level_of
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers
 from policysim.logs.log_source import ACTIONS, FEATURES, JOINT, OUTCOMES, TABLE
@@ -47,6 +47,25 @@ class LogTables:
         """Whether the tables are three."""
         return TABLE not in self.by_role
 
+    def without_unknown(self, unknown: Mapping[str, Collection[str]]) -> tuple[LogTables, dict[str, BoolArray]]:
+        """The same where values of columns that mean unknown are missing, and where they are, (n_rows,) for a column.
+
+        A column that several tables have is changed in each; the rows are those of the last.
+        """
+        tables, where = dict(self.by_role), dict[str, BoolArray]()
+        for role, table in self.by_role.items():
+            changed: dict[str, pd.Series] = {}
+            for column in unknown:
+                keys = set(map(level_key, unknown[column])) - {MISSING}
+                if column not in table.columns or not keys:
+                    continue
+                positions, occurring = coded(table[column])
+                where[column] = np.array([key in keys for key in occurring], dtype=np.bool_)[positions]
+                if where[column].any():
+                    changed[column] = table[column].mask(where[column])
+            tables[role] = table.with_columns(changed) if changed else table
+        return replace(self, by_role=tables), where
+
     def with_joined(self, columns: Sequence[str]) -> LogTables:
         """The same with one more column of actions: the combination of several, named by them all.
 
@@ -65,7 +84,7 @@ class LogTables:
         name = JOINT.join(columns)
         if name in table.columns:
             raise DataError(f"{table.name}: there is a column {name!r} already, beside those that make it: rename it")
-        made = table.with_column(name, joined_columns([table[column] for column in columns]))
+        made = table.with_columns({name: joined_columns([table[column] for column in columns])})
         return replace(self, by_role={role: made if old is table else old for role, old in self.by_role.items()})
 
     def require(self, wanted: Sequence[tuple[DataTable, str]]) -> None:

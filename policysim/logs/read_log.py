@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.toml_reader import FINITE
-from policies.levels import level_key
+from policies.levels import LevelKey, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import read_table, typed
+from policysim.logs.codes import coded_outcome
 from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
@@ -36,7 +37,9 @@ from policysim.logs.log_source import (
     THREE_TABLES,
     WORST,
     LogColumns,
+    declared_values,
     is_column,
+    unknown_of,
 )
 from policysim.logs.log_tables import LogTables
 from policysim.logs.treatments import arm_shares, estimate_propensities
@@ -55,13 +58,14 @@ def read_log(
     actions: Data | None = None,
     outcomes: Data | None = None,
     treatment: str | int | Sequence[str | int] = ACTION,
-    outcome: str | int | Mapping[Any, float] | None = None,
+    outcome: str | int | Mapping[Any, float | Mapping[Any, float]] | None = None,
     propensity: str | int | None = None,
     treatments: Mapping[str, str] | None = None,
     id: str | int | None = None,  # noqa: A002 - as the study file's key
     header: bool = True,
     missing: str = "refuse",
     range: tuple[float, float] | None = None,  # noqa: A002 - as the study file's key
+    unknown: Sequence[Any] | Mapping[Any, Sequence[Any]] = (),
 ) -> pd.DataFrame:
     """Read a log of treatments, check it, and make it ready for `evaluate_log`.
 
@@ -76,15 +80,16 @@ def read_log(
     treatment : str, or sequence of str
         The column that holds the treatment. Several make it together, as in a factorial trial: their values, with ", "
         between, are the treatment's. Columns of 0 and 1, one for each treatment, are such columns.
-    outcome : str or mapping of str to float, optional
-        The outcome, or outcomes and their weights: the reward is the weighted sum. By default the column `reward`.
+    outcome : str or mapping, optional
+        The outcome, or outcomes and their weights: the reward is the weighted sum. In place of a weight, the utility of
+        each word or code of a column: {"death": {"Yes": -1, "No": 0}}. By default the column `reward`.
     propensity : str, optional
         "equal" (each of k treatments has 1/k), "estimate" (a cross-fitted multinomial logistic regression on the
         covariates, which makes confounding possible), "arm shares" (of a randomisation: the shares of the treatments,
         see `treatments.arm_shares`), or a column. By default the column `propensity`.
     treatments : mapping of str to str, optional
-        Value (or column) and name of each treatment, in the order of a policy's columns. By default those that occur,
-        sorted, by their values.
+        Value (or column) and name of each treatment, in the order of a policy's columns; values of the same name are
+        one. By default those that occur, sorted, by their values.
     id : str, optional
         The column of patients' ids, which must be unique; it becomes the index.
     header : bool
@@ -97,6 +102,10 @@ def read_log(
         treatment are left out with "exclude", and bad rows otherwise.
     range : tuple of float, optional
         The lowest and the highest possible reward; rows outside are bad. By default any finite reward will do.
+    unknown : sequence, or mapping of str to sequence
+        Values that mean unknown, such as [9, 999, "?"], in the treatment, the outcomes and the covariates; or those of
+        single columns: {"cured": [9]}. They are missing, and `.attrs["unknown"]` counts them for each column. A
+        treatment or a code that is declared is not among them.
 
     Returns
     -------
@@ -125,32 +134,36 @@ def read_log(
     limits = _checked_range(range, missing)
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
     tables = _tables(table, three, "" if id is None else str(id), header=header)
-    together = as_list(treatment)
-    tables = tables.with_joined(list(map(str, together or ())))
+    together = tuple(map(str, as_list(treatment) or ()))
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
-    if len({level_key(value) for value, _ in declared}) < len(declared) or len({n for _, n in declared}) < len(
-        declared
-    ):
-        raise DataError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
+    if len({level_key(value) for value, _ in declared}) < len(declared):
+        raise DataError(f"treatments must have distinct values, got treatments={treatments!r}.")
     chance = None if propensity is None else str(propensity)
     if chance is None and PROPENSITY not in tables.actions.columns:
         raise NoPropensityError(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
             f"as probable), {SHARES!r} (of a randomisation), {ESTIMATE!r}, or the column that holds it"
         )
+    weights, codes = _outcome(outcome)
     columns = LogColumns(
-        treatment=_treatment_column(tables, JOINT.join(map(str, together or [treatment])), {chance, PROPENSITY}),
+        treatment=JOINT.join(together) or _treatment_column(tables, str(treatment), {chance, PROPENSITY}),
         treatments=declared,
         propensity=chance or PROPENSITY,
-        outcome=_outcome(outcome),
+        outcome=weights,
         utility_range=limits,
         missing=missing,
         features={},
+        joined=together,
+        codes=codes,
     )
     _refuse_two_uses(tables, columns)
+    names = _covariates(tables, columns)
+    tables, where = tables.without_unknown(_unknown(unknown, columns, names))
+    tables = tables.with_joined(together)
     decisions = read_decisions(tables, columns, BadRows())
-    covariates = _covariates(tables, columns, [str(column) for column in together or ()])
-    return _finished(decisions, covariates, by_shares=chance == SHARES)
+    log = _finished(decisions, _covariate_frame(tables, names), by_shares=chance == SHARES)
+    log.attrs["unknown"] = {column: int(np.count_nonzero(rows)) for column, rows in where.items()}
+    return log
 
 
 def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[float, float] | None:
@@ -182,14 +195,48 @@ def _treatment_column(tables: LogTables, treatment: str, propensities: set[str |
     return str(names[0]) if len(names) == 1 else ""
 
 
-def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:
+def _outcome(
+    outcome: str | int | Mapping[Any, float | Mapping[Any, float]] | None,
+) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """Columns and weights, and the numbers of those that are words or codes; ValueError for weights that are none."""
     if not isinstance(outcome, Mapping):
-        return {REWARD if outcome is None else str(outcome): 1.0}
-    usable = all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= FINITE for w in outcome.values())
-    if not usable or not any(outcome.values()):
-        most = f"within ±{FINITE:g}"
-        raise ValueError(f"outcome must be columns and finite weights {most}, not all 0, got outcome={outcome!r}.")
-    return {str(column): float(weight) for column, weight in outcome.items()}
+        return {REWARD if outcome is None else str(outcome): 1.0}, {}
+    most = f"within ±{FINITE:g}"
+    wrong = ValueError(f"outcome must be columns and finite weights {most}, not all 0, got outcome={outcome!r}.")
+    weights: dict[str, float] = {}
+    codes: dict[str, Mapping[str, float]] = {}
+    for column, weight in outcome.items():
+        numbers = list(weight.values()) if isinstance(weight, Mapping) else [weight]
+        if not all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= FINITE for w in numbers):
+            raise wrong
+        if isinstance(weight, Mapping):
+            utilities = {str(value): float(number) for value, number in weight.items()}
+            try:
+                weights[str(column)], codes[str(column)] = coded_outcome(utilities)
+            except ValueError as error:
+                raise ValueError(f"outcome[{column!r}]: {error}.") from None
+        else:
+            weights[str(column)] = float(weight)
+    if not any(weights.values()):
+        raise wrong
+    return weights, codes
+
+
+def _unknown(
+    unknown: Sequence[Any] | Mapping[Any, Sequence[Any]], columns: LogColumns, covariates: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The values of each column that mean unknown; ValueError for a column that is nothing, or no values."""
+    declared = {name: set[LevelKey]() for name in covariates} | declared_values(columns)
+    by_column: dict[str, list[Any]] = {}
+    for column, values in unknown.items() if isinstance(unknown, Mapping) else dict.fromkeys(declared, unknown).items():
+        named = as_list(values)
+        if named is None or str(column) not in declared:
+            raise ValueError(
+                f"unknown must be a list of values, or a list for each of the columns {', '.join(declared)}, got "
+                f"unknown={unknown!r}."
+            )
+        by_column[str(column)] = named
+    return unknown_of(by_column, declared)
 
 
 def _refuse_two_uses(tables: LogTables, columns: LogColumns) -> None:
@@ -207,19 +254,24 @@ def _refuse_two_uses(tables: LogTables, columns: LogColumns) -> None:
             raise ValueError(f"the column {column!r} cannot be both the {other} and the {use}.")
 
 
-def _covariates(tables: LogTables, columns: LogColumns, together: Sequence[str]) -> pd.DataFrame:
-    """All columns of the features that are nothing else; the ids are the index, and `together` make the treatment.
+def _covariates(tables: LogTables, columns: LogColumns) -> list[str]:
+    """All columns of the features that are nothing else.
 
     A column with the name of a log's own is none: another was asked for in its place.
     """
     table = tables.features
     chance = [columns.propensity] if is_column(columns.propensity) else []
-    used = {columns.treatment, *together, *chance, *columns.outcome}
+    used = {columns.treatment, *columns.joined, *chance, *columns.outcome}
     clash = [name for name in COLUMNS if name in table.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
     without = {tables.id, *COLUMNS} | (set() if tables.are_three else used)
-    names = [name for name in table.columns if name not in without]
+    return [name for name in table.columns if name not in without]
+
+
+def _covariate_frame(tables: LogTables, names: Sequence[str]) -> pd.DataFrame:
+    """The covariates; the ids are the index."""
+    table = tables.features
     frame = table.frame_of(names)
     if table.is_text:
         frame = pd.DataFrame({name: typed(frame[name]) for name in names}, index=frame.index)

@@ -1,24 +1,25 @@
-"""What each row of a log says was done: which treatment, how probable it was, and what came of it."""
+"""What each row of a log says was done: which treatment, and how probable it was."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.toml_reader import FINITE, unknown
-from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
-from policies.levels import MISSING, Levels, level_of, sorted_keys
+from envs.toml_reader import unknown
+from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, sorted_keys
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import averaged, patients_by_code
-from policysim.logs.log_source import EQUAL, EXCLUDE, MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, default_range
+from policysim.logs.log_source import EQUAL, EXCLUDE
 from policysim.logs.outcome_models import one_thread, with_products
+from policysim.logs.toml_text import toml_string
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
 MOST_UNDECLARED = 100
@@ -39,26 +40,48 @@ def taken_in_column(
         All treatments, in the order of a policy's columns.
     """
     values, names = tuple(value for value, _ in declared), tuple(name for _, name in declared)
+    positions, keys = coded(table[column])
+    occurring = set(keys) - {MISSING}
+    _refuse_other_case(table, column, occurring, values, show=bad.show)
     if not declared:
-        occurring = set(coded(table[column])[1]) - {MISSING}
         if len(occurring) > MOST_UNDECLARED:
             raise DataError(
                 f"{table.name}: {column}: has {len(occurring):,} distinct values: declare the treatments, or name "
                 "another column"
             )
         values = names = tuple(str(level_of(key)) for key in sorted_keys(occurring))
-    _refuse_one(table, column, names)
-    codes = table.codes(Levels(column, values))
+    arms = tuple(dict.fromkeys(names))
+    _refuse_one(table, column, arms)
+    codes = codes_of_keys(Levels(column, values), keys)[positions]
     wrong = codes < 0
     if policy == EXCLUDE:
         wrong &= ~missing(table[column], wrong)
     bad.add_values(table, wrong, column, table[column].array, f"must be one of the treatments {', '.join(values)}")
-    return codes, names
+    return np.array([*map(arms.index, names), -1], dtype=np.intp)[codes], arms
+
+
+def _refuse_other_case(
+    table: DataTable, column: str, occurring: Collection[LevelKey], declared: Sequence[str], *, show: bool
+) -> None:
+    """DataError for values that differ in capitals or spaces only, unless both are declared: one arm would be two."""
+    stated = set(map(level_key, declared))
+    first: dict[str, LevelKey] = {}
+    for key in [*sorted_keys(stated), *sorted_keys(set(occurring) - stated)]:
+        folded = " ".join(str(level_of(key)).casefold().split())
+        other = first.setdefault(folded, key)
+        if other != key and not {other, key} <= stated:
+            values = [toml_string(str(level_of(each))) for each in (other, key)] if show else ["two values"]
+            arms = ", ".join(f"{value} = {toml_string(str(level_of(other)))}" for value in values)
+            raise DataError(
+                f"{table.name}: {column}: {' and '.join(values)} differ in capitals or spaces only: declare both, as "
+                + (f"one arm (treatments = {{ {arms} }} in [data]) or as two" if show else "treatments in [data]")
+            )
 
 
 def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) -> tuple[IntArray, tuple[str, ...]]:
     """The same of columns of 0 and 1, by name; rows in which not exactly one is 1 are bad."""
-    _refuse_one(table, "columns", tuple(columns))
+    arms = tuple(dict.fromkeys(columns.values()))
+    _refuse_one(table, "columns", arms)
     matrix = np.column_stack([numbers(table[column]) for column in columns])
     valid = np.isin(matrix, (0.0, 1.0))
     for position, column in enumerate(columns):
@@ -67,7 +90,7 @@ def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) ->
     title = ", ".join(columns) if len(columns) <= 4 else f"{next(iter(columns))} ... {list(columns)[-1]}"
     must, several = "must sum to 1", valid.all(axis=1) & (sums != 1)
     bad.add(table, several, title, lambda row: f"{must}, got a sum of {sums[row]:g}" if bad.show else must)
-    return np.asarray(matrix.argmax(axis=1), dtype=np.intp), tuple(columns.values())
+    return np.array(list(map(arms.index, columns.values())), dtype=np.intp)[matrix.argmax(axis=1)], arms
 
 
 def one_hot_columns(table: DataTable, declared: Sequence[tuple[str, str]], without: Sequence[str]) -> dict[str, str]:
@@ -83,74 +106,6 @@ def _refuse_one(table: DataTable, column: str, names: Sequence[str]) -> None:
     if len(names) < 2:
         only = f"only {names[0]!r} occurs" if names else "none occurs"
         raise DataError(f"{table.name}: {column}: a choice needs at least two treatments, {only}: declare them")
-
-
-# Of a range's width: what a weighted sum may be outside it by rounding.
-SLACK = 1e-12
-
-
-def read_rewards(
-    table: DataTable,
-    weights: Mapping[str, float],
-    utility_range: tuple[float, float] | None,
-    policy: str,
-    bad: BadRows,
-) -> tuple[FloatArray, BoolArray, dict[str, FloatArray]]:
-    """The weighted sum of outcomes; bad rows have one that is no finite number, or are outside the declared range.
-
-    An outcome of weight 0 is read to be reported: it is no part of the sum, and may be missing.
-
-    Parameters
-    ----------
-    utility_range : (low, high) or None
-        None: not declared. Where it is the range of outcomes within [0, 1], each outcome must be within.
-    policy : str
-        What is done with rows that miss an outcome: "refuse" (bad rows), "exclude" (NaN), "worst" (the low end).
-
-    Returns
-    -------
-    rewards : array, (n_rows,)
-        NaN where one is missing and has no value instead.
-    missing : array of bool, (n_rows,)
-        Whether an outcome is missing.
-    outcomes : dict of str to array, (n_rows,)
-        Each outcome; NaN where it is missing.
-    """
-    absent = np.zeros(len(table), dtype=np.bool_)
-    total: FloatArray = np.zeros(len(table))
-    outcomes: dict[str, FloatArray] = {}
-    unit = utility_range == default_range(weights)
-    for column, weight in weights.items():
-        values = numbers(table[column])
-        gone = missing(table[column], np.isnan(values))
-        wrong = ~(np.abs(values) <= FINITE) & ~gone
-        bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED)
-        outcomes[column] = np.where(np.isfinite(values), values, np.nan)
-        if weight == 0:
-            continue
-        if policy == REFUSE:
-            bad.add(table, gone, column, lambda _: MISSING_OUTCOME)
-        if unit:
-            outside = np.isfinite(values) & ((values < 0) | (values > 1))
-            bad.add_values(table, outside, column, table[column].array, "must be within [0, 1], or declare the range")
-        absent |= gone
-        total += weight * outcomes[column]
-    if utility_range and not unit:
-        _check_range(table, total, weights, utility_range, bad)
-    if policy == WORST and utility_range:
-        total[absent] = utility_range[0]
-    return (np.clip(total, *utility_range) if utility_range else total), absent, outcomes
-
-
-def _check_range(
-    table: DataTable, rewards: FloatArray, weights: Mapping[str, float], ends: tuple[float, float], bad: BadRows
-) -> None:
-    low, high = ends
-    slack = SLACK * (high - low)
-    outside = (rewards < low - slack) | (rewards > high + slack)
-    must = f"the reward must be within the declared range [{low:g}, {high:g}]"
-    title = next(iter(weights)) if len(weights) == 1 else " + ".join(f"{w:g} {name}" for name, w in weights.items())
-    bad.add(table, outside, title, lambda row: f"{must}, got {rewards[row]:g}" if bad.show else must)
 
 
 FOLDS = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from policies.arrays import IntArray
-from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
+from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted, missing_hint
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers, read_table
@@ -70,7 +70,7 @@ class Names:
             declared = Levels(column, sorted(dict.fromkeys(str(level_of(key)) for key in keys)))
             must = "is missing"
         else:
-            must = level_wanted(declared)
+            must = level_wanted(declared) + missing_hint(declared)
         codes = table.codes(Levels(column, declared.levels, declared.cuts))
         bad.add(table, codes < 0, column, lambda _: must)
         return cls(column, codes, list(map(str, declared.levels)))

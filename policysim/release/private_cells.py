@@ -30,7 +30,7 @@ from policysim.files.data_table import read_table
 from policysim.files.many_files import file_digest
 from policysim.logs.column_summary import is_id
 from policysim.logs.load_log import load_log
-from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, LogSource, default_range, is_column
+from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, LogSource, is_column
 from policysim.release.delivery import Facts, ledger_facts
 from policysim.release.ledger import Ledger, Release, amount, open_ledger
 from policysim.release.noisy_table import TablePlan, noisy_counts
@@ -99,7 +99,15 @@ def release_cells(
     cells = count_cells(source, names, plan)
     if digests != [file_digest(path) for path in source.files.values()]:
         raise DataError(f"{source.study}: its log was changed while it was read")
-    meant = (source.treatment, source.treatments, source.outcome, source.missing, source.follow_up)
+    meant = (
+        source.treatment,
+        source.treatments,
+        source.outcome,
+        source.codes,
+        source.unknown,
+        source.missing,
+        source.follow_up,
+    )
     request = repr(("private cells", digests, plan, [source.features[name] for name in names], meant))
     hidden = (*names, *(source.joined or [*plan.by][-1:]), *(source.later or _weighted(source)))
     release = Release("private cells", next(iter(source.files.values())).name, amount(plan.epsilon), hidden)
@@ -163,7 +171,7 @@ def cells_plan(source: LogSource, features: Sequence[str], epsilon: Decimal | fl
         )
     known = [source.space.feature(name) for name in features]
     levels = {each.name: [UNKNOWN if level == NO_VALUE else str(level) for level in each.levels] for each in known}
-    arms = {source.treatment or "treatment": [name for _, name in source.treatments]}
+    arms = {source.treatment or "treatment": list(source.arms)}
     return TablePlan({"outcome": (SUCCESSES, FAILURES)}, declared, levels | arms)
 
 
@@ -171,7 +179,7 @@ def count_cells(source: LogSource, features: Sequence[str], plan: TablePlan) -> 
     """The true cells, which are private: for each class and arm, in C order, successes and failures; (cells,)."""
     # No cell depends on how patients got their treatments. Of whom the cells hide, no message shows a value.
     log = load_log(replace(source, propensity=EQUAL), all_hidden=True)
-    observed, rewards, (worst, best) = log.data.observed, log.data.rewards, default_range(source.outcome)
+    observed, rewards, (worst, best) = log.data.observed, log.data.rewards, source.default_range
     known = np.ones(len(rewards), dtype=np.bool_)
     if observed is not None:
         rewards, known, best = observed.rewards, observed.weights > 0, 1.0

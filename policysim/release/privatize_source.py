@@ -16,6 +16,7 @@ from policies.levels import (
     codes_of_keys,
     level_key,
     level_wanted,
+    missing_hint,
     sorted_keys,
 )
 from policysim.errors import optional
@@ -170,13 +171,15 @@ class Codes:
         return batch, codes
 
     def _positions(self, feature: FeatureLevels, column: pa.Array) -> IntArray:
-        values, must = column.dictionary_encode(), level_wanted(feature)
+        values = column.dictionary_encode()
         keys = [*map(level_key, _texts(values.dictionary)), MISSING]
         # Nulls may stand among the positions, or among the values.
         positions = pc.fill_null(values.indices, len(keys) - 1).to_numpy()
         # A time has the text that its column gives it.
         levels = Levels(feature.name, _texts(self._levels[feature.name]), feature.cuts)
         codes: IntArray = codes_of_keys(levels, keys)[positions]
+        # In each line: whether a value is missing is private.
+        must = level_wanted(feature) + missing_hint(feature)
         self._bad.add(self._file, codes < 0, feature.name, lambda _: must, before=self.n_rows)
         return codes
 

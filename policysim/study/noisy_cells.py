@@ -104,7 +104,7 @@ def read_cells(path: Path, features: Sequence[str], treatment: str, *, seed: int
     bad.raise_if_any()
     # Which rows there must be does not depend on the counts.
     ones = pd.Series(np.ones(len(table)))
-    shape = table.with_column(PATIENTS, ones).with_column(FAILURES, ones)
+    shape = table.with_columns({PATIENTS: ones, FAILURES: ones})
     cohort = read_cohort(shape, CohortColumns(features, treatment, PATIENTS, [FAILURES]), hidden=features)
     rows, epsilon = cohort.stated.rows[0], float(counts[0, 2])
     variance = standard_deviation(epsilon / SENSITIVITY) ** 2

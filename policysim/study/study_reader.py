@@ -187,7 +187,7 @@ def _read_log(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     table.refuse("lead", "only goes with a scenario or a cohort: in a log the utility leads")
     table.table("utility").refuse("weights", "does not go with a log: weigh its outcomes in [data], outcome = {...}")
     log = read_data(table.table("data"), path.parent)
-    actions, compare, utility = [name for _, name in log.treatments], table.table("compare"), table.table("utility")
+    actions, compare, utility = list(log.arms), table.table("compare"), table.table("utility")
     costs: dict[str, float] = {}
     bounds: dict[str, Any] = {"at_most": {}, "capacity": {}}
     if actions:

@@ -16,10 +16,12 @@ import pandas as pd
 
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.mask import mask_classes
+from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
-from policysim.logs.log_source import EXCLUDE, LogSource, default_range
+from policysim.logs.log_source import EXCLUDE, LogSource
 from policysim.logs.outcome_models import FEWEST_ROWS
+from policysim.logs.toml_text import toml_text
 from policysim.report.findings import OUTCOME, UTILITY
 from policysim.study.checks import LEVEL, Z
 from policysim.trials.estimate_value import CrossFit, mean_of
@@ -118,7 +120,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
     outcomes are possible: no interval leaves them. The utility comes first: the outcome less what the arm costs.
     """
-    unit = source.utility_range == default_range(source.outcome)
+    unit = source.utility_range == source.default_range
     shown = dict(log.outcomes)
     if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
         shown = {UTILITY if log.data.costs is None else OUTCOME: log.data.rewards, **shown}
@@ -130,7 +132,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
             means = arm_means(log.data, source.utility_range)
         else:
             own = replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
-            means = arm_means(own, (0.0, 1.0) if unit and source.outcome.get(name) else None)
+            means = arm_means(own, source.ends_of(name) if unit and source.outcome.get(name) else None)
         means.insert(0, "outcome", name)
         means.insert(3, "missing", excluded + log.data.by_action(~np.isfinite(values)))
         if is_reward and log.data.costs is not None:
@@ -226,6 +228,18 @@ def _errors_apart(errors: FloatArray) -> float:
     # So many of the others may still be further apart than q.
     left = max(0, round((1 - LEVEL) * SIMULATED) - int(named.sum()))
     return max(Z, float(np.sort(widest[~named])[-1 - left]))
+
+
+def refuse_single_patients(source: LogSource, log: Log) -> None:
+    """DataError for an arm of one patient: it has no spread, and no model of it can be judged on others."""
+    for arm in np.flatnonzero(log.data.by_action() == 1).tolist():
+        name = log.data.names[arm]
+        value = next((value for value, own in source.treatments if own == name), name)
+        raise DataError(
+            f"{log.single.get(name, next(iter(source.files.values())).as_posix())}: {source.treatment or 'treatment'}: "
+            f"{name} has this patient alone: leave the row out, or join the arm to another by one name in [data], "
+            f"treatments = {{ {toml_text(value)} = ... }}"
+        )
 
 
 @dataclass(frozen=True)

@@ -365,7 +365,7 @@ def count_log_file(
         missing=REFUSE,
         features={feature.name: feature for feature in space.features},
     )
-    records, found = count_parts(columns, files_of(path), executor, progress)
+    records, found, _ = count_parts(columns, files_of(path), executor, progress)
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)

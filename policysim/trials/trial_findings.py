@@ -73,8 +73,8 @@ class TrialDetails:
         How many features differ between arms after weighting, and how many would by chance alone.
     tables : mapping of str to DataFrame
         By the names of their files: limits (`limits_of`), arms, patients (and how many clusters, if there are any),
-        censoring, balance, calibration, propensities, policies, heterogeneity, power, e-value, scores and examples;
-        what does not apply has no rows.
+        unknown, censoring, balance, calibration, propensities, policies, heterogeneity, power, e-value, scores and
+        examples; what does not apply has no rows.
     unplaced : tuple of str
         Policies that were asked for by name, and for which there is no letter.
     """
@@ -321,6 +321,7 @@ def _tables(
     return {
         "arms": arms_of(log, study.log),
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
+        "unknown": pd.DataFrame(log.unknown.items(), columns=["column", "patients"]),
         "censoring": log.censored[log.censored["censored"] > 0].reset_index(drop=True),
         "balance": balance_of(log, products=estimated),
         "calibration": calibration_of(log, study),

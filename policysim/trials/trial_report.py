@@ -30,6 +30,7 @@ from policysim.report.report import Report
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
+from policysim.trials.arms import refuse_single_patients
 from policysim.trials.trial_columns import compare_log, judged_on_splits
 from policysim.trials.trial_findings import find
 from policysim.trials.trial_words import CALIBRATION, trial_screen
@@ -72,6 +73,7 @@ def report(
     if counted:
         require_countable_model(study.log.outcome_model)
     log = open_log(study.log, executor, progress, counted=counted)
+    refuse_single_patients(study.log, log)
     problem = problem_of_log(study, log)
     usable, left_out = usable_policies(study.first_policies, problem, named=not every)
     bounded = [name for name in usable if not applies(study.policy(name), problem)]

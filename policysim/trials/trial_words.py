@@ -433,6 +433,10 @@ def _notes(view: View) -> Iterator[str]:
             "If observers see only a published list: give C, and replace entries of the list at random; the patients "
             "then lose nothing."
         )
+    unknown = view.details.tables["unknown"]
+    if unknown["patients"].any():
+        counts = (f"{column} {number:,}" for column, number in unknown.itertuples(index=False) if number)
+        yield f"Values that mean unknown count as missing: {', '.join(counts)}."
     if view.details.unplaced:
         yield f"Also compared (comparison.csv): {', '.join(view.details.unplaced)}."
 

@@ -55,7 +55,9 @@ def test_rows_of_parquet_have_no_line(load, section, small_trial, tmp_path, valu
     trial = small_trial.assign(sex=small_trial.sex.astype(float))
     trial.loc[2, "sex"] = value
     lines = refused(load, section.replace(".csv", ".parquet"), trial__parquet=trial)
-    got = ", is missing" if value is None else ""
+    got = "; a value that means unknown is named in [data]: unknown = { sex = [...] }"
+    if value is None:
+        got = ", is missing; a level NA takes missing values"
     assert lines == [f"{(tmp_path / 'trial.parquet').as_posix()}: row 3: sex: must be one of 0, 1{got}"]
 
 
@@ -65,8 +67,8 @@ def test_twenty_are_listed_then_counted(load, section, small_trial):
     trial.loc[100:192, "success"] = 3
     lines = refused(load, section, trial__csv=trial)
     assert len(lines) == 21
-    # 240 of sex, 93 of success.
-    assert lines[-1] == "... and 313 more"
+    # 240 of sex, and one for the 3 that is in 93 rows of success.
+    assert lines[-1] == "... and 221 more"
 
 
 def test_the_total_reward_is_checked_against_a_declared_range(load, section, small_trial):

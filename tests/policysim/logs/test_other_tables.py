@@ -227,7 +227,7 @@ def test_columns_together_in_a_log_are_no_covariates(trial):
     assert log["action"].cat.categories.tolist() == ["0, 0", "0, 1", "1, 0", "1, 1"]
     assert log.columns.tolist() == ["action", "reward", "propensity", "arm", "age"]
     with pytest.raises(ValueError, match="there is a column 'aspirin, heparin' already"):
-        ps.read_log(trial.assign(**{"aspirin, heparin": 1}), treatment=["aspirin", "heparin"], outcome="success")
+        ps.read_log(trial.assign(**{"aspirin, heparin": 1}), treatment=["aspirin", "heparin"], propensity="equal")
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees", "one_split")

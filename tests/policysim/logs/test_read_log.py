@@ -89,7 +89,7 @@ def test_missing_outcomes(log_table):
         ({"missing": "worse"}, "missing must be one of refuse, exclude, worst, got missing='worse'"),
         ({"missing": "worst"}, "needs the lowest possible reward"),
         ({"range": (1, 1)}, r"range must be \(low, high\)"),
-        ({"treatments": {"0": "a", "0.0": "b"}}, "distinct values and names"),
+        ({"treatments": {"0": "a", "0.0": "b"}}, "treatments must have distinct values"),
         ({"outcome": {}}, "outcome must be columns and finite weights"),
         ({"outcome": "rewards"}, "table: unknown column 'rewards'; did you mean 'reward'"),
         ({"outcome": "action"}, "the column 'action' cannot be both the treatment and the outcome"),

@@ -70,7 +70,7 @@ def test_bad_rows_of_all_files_are_one_list(capsys, data, out):
     code, printed, err = run(capsys, data, *OPTIONS, "--out", out)
     assert (code, printed) == (3, "")
     lines = err.splitlines()
-    must = "sex: must be one of 0, 1"
+    must = "sex: must be one of 0, 1; a level NA takes missing values"
     assert lines[0] == f"policysim: {data}/0002.csv:22: row 21: {must}"
     assert lines[12] == f"policysim: {data}/0005.csv:22: row 21: {must}"
     assert lines[20:] == ["policysim: ... and 4 more"]

@@ -185,7 +185,9 @@ def test_a_file_that_does_not_fit_its_note_is_refused(private):
     with pytest.raises(DataError, match=r"private.simulated.csv: does not fit its note, which names a column 'sex'$"):
         read_private(private)
     private.write_text(header + rows[0].replace("0000,", "0000,very ") + "".join(rows[1:]))
-    with pytest.raises(DataError, match=r"private.simulated.csv:2: row 1: age_band: must be one of young, old$"):
+    with pytest.raises(
+        DataError, match=r"private.simulated.csv:2: row 1: age_band: must be one of young, old; a level NA"
+    ):
         read_private(private)
 
 

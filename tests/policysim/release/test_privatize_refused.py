@@ -10,6 +10,8 @@ from private_files import COLUMNS, DECLARED, fails
 
 from policysim.files import columns_file
 
+NA = "; a level NA takes missing values"
+
 
 @pytest.mark.parametrize("block", [1 << 20, 64])
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -25,7 +27,7 @@ def test_rows_outside_of_the_levels_are_counted_and_named(capsys, tmp_path, monk
         pq.write_table(pa.table({"age_band": ["old"] * len(cells), "sex": cells}), data)
     # The header is line 1 of a CSV file; rows of Parquet have no lines. What stands there is private.
     lines = [
-        f"{data}{f':{row + 1}' if ending == '.csv' else ''}: row {row}: sex: must be one of 0, 1"
+        f"{data}{f':{row + 1}' if ending == '.csv' else ''}: row {row}: sex: must be one of 0, 1{NA}"
         for row in (3, 4, 6, *range(37, 57))
     ]
     fails(capsys, data, "\n".join([*lines[:20], "... and 3 more"]))
@@ -74,7 +76,7 @@ def test_a_parquet_file_that_cannot_be_used_is_one_line(capsys, tmp_path):
     fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold categories")
     fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold categories", *options)
     pq.write_table(pa.table({"age_band": ["old"], "sex": [1]}), data)
-    fails(capsys, data, f"{data}: row 1: sex: must be one of m, f", *options, "--levels", "sex=m,f")
+    fails(capsys, data, f"{data}: row 1: sex: must be one of m, f{NA}", *options, "--levels", "sex=m,f")
     message = "sex: its levels must differ, got '1' and '01'."
     fails(capsys, data, message, *options, "--levels", "sex=1,01", code=2)
 

@@ -197,7 +197,9 @@ def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
     assert probabilities(found)[1] == {"Violent": 0.5, "NonViolent": 0.5}
     code, out, err = run(capsys, *options, "--groups", "Red,Blues")
     assert (code, out) == (3, "")
-    assert err.startswith("policysim: socks.csv:2: row 1: sock: must be one of Red, Blues\n")
+    assert err.startswith(
+        "policysim: socks.csv:2: row 1: sock: must be one of Red, Blues; a level NA takes missing values\n"
+    )
     # Nobody at all is one person fewer than somebody.
     (files / "socks.csv").write_text("sock,behaviour\n", encoding="utf-8")
     found = document(capsys, *options, "--groups", "Red,Blue")

@@ -1,0 +1,131 @@
+"""What each row of a log says came of it: outcomes, as numbers or by the codes of a study, and their weighted sum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.toml_reader import FINITE
+from policies.arrays import BoolArray, FloatArray
+from policies.levels import MISSING, level_of, sorted_keys
+from policysim.files.bad_rows import BadRows
+from policysim.files.data_table import DataTable, coded, meanings, missing, numbers
+from policysim.logs.log_source import MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, LogColumns
+from policysim.logs.toml_text import toml_text
+
+# Of a range's width: what a weighted sum may be outside it by rounding.
+SLACK = 1e-12
+# More values than this beside 0 and 1, or more words, are no codes.
+MOST_OTHERS, MOST_WORDS = 3, 12
+INFINITE = {"inf", "-inf"}
+
+
+def read_rewards(
+    table: DataTable, columns: LogColumns, bad: BadRows
+) -> tuple[FloatArray, BoolArray, dict[str, FloatArray]]:
+    """The weighted sum of outcomes; bad rows have one that is no number or code, or are outside the declared range.
+
+    An outcome of weight 0 is read to be reported: it is no part of the sum, and may be missing. What is done with rows
+    that miss another, `columns.missing` says: "refuse" (bad rows), "exclude" (NaN), "worst" (the low end of the range).
+
+    Returns
+    -------
+    rewards : array, (n_rows,)
+        NaN where one is missing and has no value instead.
+    missing : array of bool, (n_rows,)
+        Whether an outcome is missing.
+    outcomes : dict of str to array, (n_rows,)
+        Each outcome; NaN where it is missing.
+    """
+    absent = np.zeros(len(table), dtype=np.bool_)
+    total: FloatArray = np.zeros(len(table))
+    outcomes: dict[str, FloatArray] = {}
+    ends = columns.utility_range
+    unit = ends == columns.default_range
+    for column, weight in columns.outcome.items():
+        outcomes[column], gone = _outcome(table, columns, column, bad)
+        if weight == 0:
+            continue
+        if columns.missing == REFUSE:
+            bad.add(table, gone, column, lambda _: MISSING_OUTCOME)
+        if unit and column not in columns.codes:
+            _check_unit(table, column, outcomes[column], bad)
+        absent |= gone
+        total += weight * outcomes[column]
+    if ends and not unit:
+        _check_range(table, total, columns, ends, bad)
+    if columns.missing == WORST and ends:
+        total[absent] = ends[0]
+    return (np.clip(total, *ends) if ends else total), absent, outcomes
+
+
+def _outcome(table: DataTable, columns: LogColumns, column: str, bad: BadRows) -> tuple[FloatArray, BoolArray]:
+    """The numbers of an outcome, NaN where there is none, and where it is missing; other cells are bad."""
+    codes = columns.codes.get(column)
+    values = meanings(table[column], codes) if codes else numbers(table[column])
+    gone = missing(table[column], np.isnan(values))
+    wrong = ~(np.abs(values) <= FINITE) & ~gone
+    if codes:
+        bad.add_values(table, wrong, column, table[column].array, f"must be one of {', '.join(codes)}")
+    elif wrong.any():
+        _refuse_words(table, column, wrong, bool((wrong | gone).all()), bad)
+    return np.where(np.isfinite(values), values, np.nan), gone
+
+
+def _refuse_words(table: DataTable, column: str, wrong: BoolArray, throughout: bool, bad: BadRows) -> None:
+    """Cells that are no number: in one line where they are a few words `throughout`, that need a utility each."""
+    words = [key for key in coded(table[column])[1] if key != MISSING]
+    name = toml_text(column)
+    are_words = all(isinstance(key, str) and key not in INFINITE for key in words)
+    if throughout and bad.show and are_words and len(words) <= MOST_WORDS:
+        codes = ", ".join(f"{toml_text(str(level_of(key)))} = ..." for key in sorted_keys(words))
+        bad.add(
+            table,
+            _first(wrong),
+            column,
+            lambda _: f"is words: give each its utility in [data], outcome = {{ {name} = {{ {codes} }} }}",
+        )
+        return
+    hint = f'; a value that means unknown is named in [data], such as unknown = {{ {name} = ["?"] }}'
+    bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED, hint=hint)
+
+
+def _check_unit(table: DataTable, column: str, values: FloatArray, bad: BadRows) -> None:
+    """Without a declared range, outcomes are within [0, 1]; a few others beside 0 and 1 are one line each: codes."""
+    outside = np.isfinite(values) & ((values < 0) | (values > 1))
+    if not outside.any():
+        return
+    must, name = "must be within [0, 1], or declare the range", toml_text(column)
+    others, inside = np.unique(values[outside]), values[np.isfinite(values) & ~outside]
+    are_codes = len(others) <= MOST_OTHERS and bool((others == np.round(others)).all())
+    if not are_codes or not np.isin(inside, (0, 1)).all():
+        hint = "; range = [LOWEST, HIGHEST] in [data] is that of the weighted sum of outcomes"
+        bad.add_values(table, outside, column, table[column].array, must, hint=hint)
+        return
+    meant = ", ".join(f"{value:g} = ..." for value in np.unique(values[np.isfinite(values)]))
+    for other in others:
+        rows = values == other
+        hint = (
+            f" in {np.count_nonzero(rows):,} of the rows, and 0 or 1 in others; in [data] write unknown = {{ {name} = "
+            f"[{other:g}] }} if it means unknown, outcome = {{ {name} = {{ {meant} }} }} with the utility of each "
+            "value if these are codes, or else range = [LOWEST, HIGHEST]"
+        )
+        bad.add_values(table, _first(rows), column, table[column].array, must, hint=hint if bad.show else "")
+
+
+def _first(rows: BoolArray) -> BoolArray:
+    """The first of some rows alone."""
+    first = np.zeros(len(rows), dtype=np.bool_)
+    first[np.argmax(rows)] = True
+    return first
+
+
+def _check_range(
+    table: DataTable, rewards: FloatArray, columns: LogColumns, ends: tuple[float, float], bad: BadRows
+) -> None:
+    low, high = ends
+    slack = SLACK * (high - low)
+    outside = (rewards < low - slack) | (rewards > high + slack)
+    must = f"the reward must be within the declared range [{low:g}, {high:g}]"
+    weights = columns.outcome
+    title = next(iter(weights)) if len(weights) == 1 else " + ".join(f"{w:g} {name}" for name, w in weights.items())
+    bad.add(table, outside, title, lambda row: f"{must}, got {rewards[row]:g}" if bad.show else must)

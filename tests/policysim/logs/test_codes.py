@@ -1,0 +1,318 @@
+"""Words and codes of a log: utilities of values, values that mean unknown, and refusals that name the key to write."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from parts_work import bits
+
+from envs.toml_reader import InputFileError
+from policysim.cli.main import main
+from policysim.files.bad_rows import DataError
+from policysim.logs.counted_log import count_log
+from policysim.logs.load_log import load_log
+from policysim.logs.log_source import outcome_formula
+from policysim.logs.read_log import read_log
+from policysim.study.study_reader import load_study
+
+N = 120
+STUDY = """
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "equal"
+outcome = { cured = 1 }
+[data.treatments]
+A = "A"
+B = "B"
+[data.features]
+age = { cuts = [40, 60] }
+smoker = { levels = ["no", "yes"] }
+"""
+
+
+@pytest.fixture
+def trial():
+    """120 patients: arms A and B in turn, ages from 20 to 79, 0 and 1."""
+    rows = np.arange(N)
+    return pd.DataFrame(
+        {
+            "arm": np.where(rows % 2, "B", "A"),
+            "age": 20 + 7 * rows % 60,
+            "smoker": np.where(rows % 5 < 2, "yes", "no"),
+            "cured": (rows % 3 == 0).astype(int),
+        }
+    )
+
+
+def refused(load, text, trial):
+    """The one line with which a log is refused."""
+    with pytest.raises(DataError) as error:
+        load(text, trial__csv=trial)
+    (line,) = str(error.value).splitlines()
+    return line
+
+
+def test_words_have_the_utilities_of_the_study(load, read_section, trial):
+    words = trial.assign(cured=trial["cured"].map({1: "Yes ", 0: "No"}))
+    plain = load(STUDY, trial__csv=trial)
+    log = load(STUDY.replace("cured = 1", "cured = { Yes = 1, No = 0 }"), trial__csv=words)
+    assert np.array_equal(log.data.rewards, plain.data.rewards) and log.data.is_binary
+    harm = STUDY.replace("cured = 1", "cured = { Yes = -1, No = 0 }")
+    log = load(harm, trial__csv=words)
+    assert np.array_equal(log.data.rewards, -plain.data.rewards)
+    # It is the column that is reported, and 1 is harm.
+    assert np.array_equal(log.outcomes["cured"], plain.data.rewards)
+    source = read_section(harm)
+    assert source.utility_range == (-1.0, 0.0)
+    assert outcome_formula(source) == "cured (Yes = -1, No = 0)"
+
+
+def test_each_level_of_a_scale_has_its_utility(load, read_section, trial):
+    mrs = np.arange(N) % 7
+    utilities = [1, 0.97, 0.9, 0.8, 0.5, 0.1, -0.2]
+    table = ", ".join(f"{level} = {utility}" for level, utility in enumerate(utilities))
+    text = STUDY.replace("cured = 1", f"mrs = {{ {table} }}, cured = 0.5")
+    log = load(text, trial__csv=trial.assign(mrs=mrs))
+    assert log.data.rewards == pytest.approx(np.array(utilities)[mrs] + 0.5 * trial["cured"])
+    assert read_section(text).utility_range == (-0.2, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ("{ Yes = 1, No = 1 }", "data.outcome.cured: must give at least two values different utilities"),
+        ("{ Yes = 1, NA = 0 }", "data.outcome.cured: 'NA' is how a missing value is written, and has no utility"),
+        ("{ 1 = 1, '1.0' = 0 }", "data.outcome.cured: '1.0' is the same value as '1'"),
+        ("{ Yes = 'good', No = 0 }", "data.outcome.cured.Yes: must be a number, got 'good'"),
+    ],
+)
+def test_utilities_that_cannot_be_are_told_with_their_line(read_section, outcome, said, tmp_path):
+    (tmp_path / "trial.csv").write_text("")
+    with pytest.raises(InputFileError) as error:
+        read_section(STUDY.replace("cured = 1", f"cured = {outcome}"))
+    assert str(error.value).startswith(f"{(tmp_path / 'study.toml').as_posix()}:6: {said}")
+
+
+def test_a_logistic_model_takes_codes_of_0_and_1_alone(read_section, tmp_path):
+    (tmp_path / "trial.csv").write_text("")
+    text = STUDY.replace("[data.treatments]", 'model = "logistic"\n[data.treatments]')
+    assert read_section(text.replace("= 1 }", "= { Yes = 1, No = 0 } }")).outcome_model == "logistic"
+    for codes in ("{ Yes = -1, No = 0 }", "{ Yes = 0.5, No = 0 }"):
+        with pytest.raises(InputFileError, match='"logistic" predicts rewards of 0 and 1'):
+            read_section(text.replace("= 1 }", f"= {codes} }}"))
+
+
+def test_a_value_that_is_not_listed_is_a_bad_row(load, trial):
+    words = trial.assign(cured=trial["cured"].map({1: "Yes", 0: "No"}))
+    words.loc[3, "cured"] = "yes"
+    line = refused(load, STUDY.replace("cured = 1", "cured = { Yes = 1, No = 0 }"), words)
+    assert line.endswith("trial.csv:5: row 4: cured: must be one of Yes, No, got 'yes'")
+
+
+def test_words_without_utilities_are_refused_in_one_line(load, trial):
+    line = refused(load, STUDY, trial.assign(cured=trial["cured"].map({1: "Yes", 0: "No"})))
+    assert line.endswith(
+        "cured: is words: give each its utility in [data], outcome = { cured = { No = ..., Yes = ... } }"
+    )
+    some = trial.astype({"cured": object})
+    some.loc[7, "cured"] = "?"
+    said = "trial.csv:9: row 8: cured: must be a finite number within ±1e+50, got '?'; a value that means unknown is "
+    assert said in refused(load, STUDY, some)
+
+
+def test_a_third_value_beside_0_and_1_is_asked_about_in_one_line(load, trial):
+    odd = trial.copy()
+    odd.loc[10:29, "cured"] = 9
+    line = refused(load, STUDY, odd)
+    assert "trial.csv:12: row 11: cured: must be within [0, 1], or declare the range, got '9' in 20 of the rows" in line
+    assert "unknown = { cured = [9] }" in line and "outcome = { cured = { 0 = ..., 1 = ..., 9 = ... } }" in line
+    # What it says to write is taken.
+    text = STUDY.replace("[data.treatments]", 'unknown = { cured = [9] }\nmissing = "exclude"\n[data.treatments]')
+    log = load(text, trial__csv=odd)
+    assert (log.data.n_rows, log.missing, log.unknown) == (100, (10, 10), {"cured": 20})
+    assert log.data.rewards.mean() == pytest.approx(np.delete(trial["cured"].to_numpy(), np.s_[10:30]).mean())
+    coded = load(STUDY.replace("cured = 1", "cured = { 0 = 0, 1 = 1, 9 = 0.5 }"), trial__csv=odd)
+    assert (coded.data.rewards == 0.5).sum() == 20
+    ranged = load(STUDY.replace("[data.treatments]", "range = [0, 9]\n[data.treatments]"), trial__csv=odd)
+    assert ranged.data.rewards.max() == 9
+
+
+UNKNOWN = STUDY.replace("[data.treatments]", 'unknown = [9, -9, 999.0, "?"]\nmissing = "exclude"\n[data.treatments]')
+
+
+def test_one_list_of_unknown_values_is_that_of_every_column(load, trial):
+    text = UNKNOWN.replace("60] }", "60], missing = true }").replace('["no", "yes"]', '["no", "yes", "NA"]')
+    odd = trial.astype({"cured": object, "age": object})
+    odd.loc[0, "arm"], odd.loc[1, "age"], odd.loc[2, "smoker"], odd.loc[3, "cured"] = "?", "999", "?", "-9"
+    log = load(text, trial__csv=odd)
+    assert log.unknown == {"cured": 1, "age": 1, "smoker": 1, "arm": 1}
+    assert (log.n_read, log.n_untreated, log.missing, log.data.n_rows) == (N, 1, (0, 1), N - 2)
+    assert log.covariates.loc[0, "age"] is not None and np.isnan(log.raw.loc[0, "age"])
+    assert log.space.decode(log.records)["smoker"].tolist()[1] == "NA"
+
+
+def test_a_value_that_is_declared_is_never_unknown(load, read_section, trial):
+    nines = trial.assign(smoker=np.where(trial["smoker"] == "yes", 9, 0))
+    text = UNKNOWN.replace('["no", "yes"]', "[0, 9]")
+    log = load(text, trial__csv=nines)
+    assert log.unknown["smoker"] == 0 and log.data.n_rows == N
+    by_column = text.replace('[9, -9, 999.0, "?"]', "{ smoker = [9] }")
+    with pytest.raises(InputFileError, match=r"data.unknown.smoker\[0\]: 9 is declared: it cannot be unknown, too"):
+        read_section(by_column)
+    with pytest.raises(InputFileError, match="unknown column 'cure'; did you mean 'cured'"):
+        read_section(text.replace('[9, -9, 999.0, "?"]', "{ cure = [9] }"))
+    with pytest.raises(InputFileError, match=r"data.unknown\[0\]: 'NA' is missing anyway"):
+        read_section(text.replace('[9, -9, 999.0, "?"]', '["NA"]'))
+
+
+def test_times_are_unknown_only_by_their_column(load, trial):
+    times = 'time = "age"\nevent = { column = "cured", event = 1, censored = 0 }\nhorizon = 30'
+    text = STUDY.replace("outcome = { cured = 1 }", times).replace("age = { cuts = [40, 60] }\n", "")
+    every = text.replace("[data.treatments]", 'unknown = [27, 9]\nmissing = "exclude"\n[data.treatments]')
+    assert load(every, trial__csv=trial).data.n_rows == N
+    named = every.replace("[27, 9]", "{ age = [27] }")
+    n_27 = int((trial["age"] == 27).sum())
+    assert n_27 and load(named, trial__csv=trial).data.n_rows == N - n_27
+
+
+def test_missing_features_go_to_the_level_na_or_are_refused_with_what_to_write(load, trial):
+    gaps = trial.astype({"age": object})
+    gaps.loc[4, "smoker"], gaps.loc[5, "age"] = "", ""
+    with pytest.raises(DataError) as error:
+        load(STUDY, trial__csv=gaps)
+    smoker, age = str(error.value).splitlines()
+    assert smoker.endswith("row 5: smoker: must be one of no, yes, is missing; a level NA takes missing values")
+    said = "row 6: age: must be a finite number, is missing; a level NA (missing = true beside the cuts of a study)"
+    assert said in age
+    declared = STUDY.replace("60] }", "60], missing = true }").replace('"yes"]', '"yes", "NA"]')
+    log = load(declared, trial__csv=gaps)
+    assert log.space.decode(log.records).loc[[4, 5]].to_numpy().tolist() == [["40 to < 60", "NA"], ["NA", "yes"]]
+
+
+def test_counted_logs_have_codes_and_unknown_values_as_rows_have(tmp_path, trial):
+    frame = trial.assign(
+        cured=trial["cured"].map({1: "Yes", 0: "No"}), smoker=np.where(np.arange(N) % 11, trial["smoker"], "?")
+    )
+    frame.loc[::8, "cured"] = "?"
+    text = STUDY.replace("cured = 1", "cured = { Yes = -1, No = 0 }").replace('"yes"]', '"yes", "NA"]')
+    text = text.replace("[data.treatments]", 'unknown = ["?"]\nmissing = "worst"\n[data.treatments]')
+    text = text.replace('B = "B"', 'B = "B"\nb = "B"')
+    frame.loc[1, "arm"] = "b"
+    logs = []
+    for n_parts in (1, 3):
+        folder = tmp_path / str(n_parts)
+        folder.mkdir()
+        for part in range(n_parts):
+            frame.iloc[part::n_parts].to_csv(folder / f"{part}.csv", index=False)
+        study = tmp_path / f"{n_parts}.toml"
+        study.write_text(text.replace("trial.csv", str(n_parts)), encoding="utf-8")
+        logs.append(count_log(load_study(study).log))
+    frame.to_csv(tmp_path / "trial.csv", index=False)
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    rows = load_log(load_study(tmp_path / "study.toml").log)
+    assert bits(logs[0]) == bits(logs[1])
+    for log in logs:
+        assert log.unknown == rows.unknown == {"cured": 15, "age": 0, "smoker": 11, "arm": 0}
+        assert log.missing == rows.missing and log.data.names == rows.data.names == ("A", "B")
+        assert log.data.counts @ log.data.rewards == rows.data.rewards.sum() == -15 - (frame["cured"] == "Yes").sum()
+
+
+def test_read_log_takes_the_same(trial):
+    words = trial.assign(cured=trial["cured"].map({1: "Yes", 0: "No"}))
+    words.loc[5, "cured"], words.loc[6, "age"] = "?", 999
+    options = {"treatment": "arm", "propensity": "equal", "outcome": {"cured": {"Yes": 1, "No": 0}}}
+    log = read_log(words, **options, unknown=["?", 999], missing="exclude")
+    assert log.attrs["unknown"] == {"age": 1, "smoker": 0, "cured": 1, "arm": 0}
+    assert log["reward"].tolist() == np.delete(trial["cured"].to_numpy(), 5).tolist()
+    assert np.flatnonzero(log["age"].isna()).tolist() == [5]
+    named = read_log(words, **options, unknown={"cured": ["?"]}, missing="exclude")
+    assert named["age"].max() == 999 and len(named) == N - 1
+    harm = read_log(words.drop(index=5), **{**options, "outcome": {"cured": {"Yes": -1, "No": 0}}})
+    assert set(harm["reward"]) == {-1, 0}
+    with pytest.raises(DataError, match=r"row 5: cured: must be one of Yes, No, got '\?'"):
+        read_log(words, **options)
+    for unknown in ({"cure": [9]}, {"cured": 9}, 9):
+        with pytest.raises((ValueError, TypeError), match="unknown must be a list of values, or a list for each"):
+            read_log(words, **options, unknown=unknown)
+    with pytest.raises(ValueError, match="'NA' is how a missing value is written"):
+        read_log(words, **{**options, "outcome": {"cured": {"Yes": 1, "NA": 0}}})
+
+
+@pytest.mark.parametrize(("one", "other"), [("B", "b "), ("drug a", "Drug  A")])
+def test_arms_that_differ_in_case_or_spaces_are_refused_with_both_names(load, trial, one, other):
+    mixed = trial.assign(arm=trial["arm"].replace("B", one))
+    mixed.loc[3, "arm"] = other
+    undeclared = STUDY.replace('[data.treatments]\nA = "A"\nB = "B"\n', "")
+    for text in (undeclared, STUDY.replace("B =", f'"{one}" =')):
+        line = refused(load, text, mixed)
+        assert f'"{one}"' in line and f'"{other.strip()}"' in line and "treatments = {" in line
+    both = STUDY.replace('B = "B"', f'"{one}" = "B"\n"{other.strip()}" = "B"')
+    log = load(both, trial__csv=mixed)
+    assert log.data.names == ("A", "B") and log.data.by_action().tolist() == [60, 60]
+    assert log.data.propensities[0] == 0.5
+    two = STUDY.replace('B = "B"', f'"{one}" = "B"\n"{other.strip()}" = "other"\nC = "other"')
+    assert load(two, trial__csv=mixed.assign(arm=mixed["arm"].where(mixed.index > 5, "C"))).data.names == (
+        "A",
+        "B",
+        "other",
+    )
+
+
+def test_a_row_of_totals_is_no_patient(load, trial):
+    ids = trial.assign(pid=np.arange(N).astype(str), cost=100.0 + np.arange(N) % 13)
+    costs = STUDY.replace("cured = 1", "cost = -1").replace("[data.treatments]", "range = [-1e6, 0]\n[data.treatments]")
+    total = pd.DataFrame([{"arm": "A", "age": 40, "smoker": "no", "cured": 1, "pid": "120", "cost": ids["cost"].sum()}])
+    summed = pd.concat([ids, total], ignore_index=True)
+    line = refused(load, costs, summed)
+    assert "trial.csv:122: row 121: cost: is the sum of the rows above: a row of totals is no patient" in line
+    checked = costs.replace("[data.treatments]", 'outcome_checked = ["cost"]\n[data.treatments]')
+    assert load(checked, trial__csv=summed).data.n_rows == N + 1
+    assert load(costs, trial__csv=pd.concat([ids, total.assign(cost=500)])).data.n_rows == N + 1
+    named = pd.concat([ids, total.assign(pid="TOTAL", cost=1)], ignore_index=True)
+    line = refused(load, STUDY.replace("[data.treatments]", 'id = "pid"\n[data.treatments]'), named)
+    assert "trial.csv:122: row 121: pid: 'TOTAL': a row of totals is no patient" in line
+    # One event of ten is no total.
+    assert load(STUDY, trial__csv=trial.assign(cured=[0] * (N - 2) + [1, 1])).data.n_rows == N
+
+
+def test_an_arm_of_one_patient_is_refused_with_its_row(trial, tmp_path, capsys):
+    alone = trial.copy()
+    alone.loc[6, "arm"] = "C"
+    alone.to_csv(tmp_path / "trial.csv", index=False)
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace('B = "B"', 'B = "B"\nC = "third"'), encoding="utf-8")
+    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "trial.csv:8: row 7: arm: third has this patient alone" in line and "treatments = { C = ... }" in line
+    study.write_text(study.read_text().replace('"third"', '"B"'), encoding="utf-8")
+    assert load_log(load_study(study).log).data.by_action().tolist() == [59, 61]
+
+
+@pytest.mark.usefixtures("blank_drawings", "few_trees", "one_split")
+def test_the_report_counts_what_is_unknown_and_has_the_utilities(trial, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = trial.assign(cured=trial["cured"].map({1: "Yes", 0: "No"}))
+    words.loc[::12, "cured"] = "?"
+    words.to_csv("trial.csv", index=False)
+    text = UNKNOWN.replace("cured = 1", "cured = { Yes = -1, No = 0 }")
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    assert main(["compare", "study.toml", "--out", "out", "--policy", "uniform", "--json"]) == 0
+    counted = {row["column"]: row["patients"] for row in json.loads(capsys.readouterr().out)["unknown"]}
+    assert counted == {"cured": 10, "age": 0, "smoker": 0, "arm": 0}
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Values that mean unknown count as missing: cured 10." in page
+    assert "Outcome: cured (Yes = -1, No = 0)." in page
+
+
+def test_quality_of_life_and_costs_make_one_utility(load, trial):
+    rows = np.arange(N)
+    both = trial.assign(qaly=0.5 + rows % 10 / 20, cost=3000.0 + 10 * rows)
+    text = STUDY.replace("cured = 1", "qaly = 20000, cost = -1")
+    with pytest.raises(DataError) as error:
+        load(text, trial__csv=both)
+    assert all("must be within [0, 1], or declare the range" in line for line in str(error.value).splitlines()[:-1])
+    assert "; range = [LOWEST, HIGHEST] in [data] is that of the weighted sum of outcomes" in str(error.value)
+    log = load(text.replace("[data.treatments]", "range = [-20000, 20000]\n[data.treatments]"), trial__csv=both)
+    assert log.data.rewards == pytest.approx(20000 * both["qaly"] - both["cost"])
