@@ -205,10 +205,6 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-# What is exactly 0 in so many of the splits is 0: an odd split decides nothing.
-NEARLY_ALL = 0.95
-
-
 class OverSplits(NamedTuple):
     """A value with the ends of its 95 % interval, and its standard error, as independent random splits together say."""
 
@@ -223,19 +219,19 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
 
     The median of the values, with the variance median(s_r^2 + (v_r - median)^2), so that it also covers how much
     depends on the split (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3). What is exactly 0
-    in nearly all splits, as of a policy that is one arm for all, is 0; in most of them, it is 0 with the mean of these
+    in all splits, as of a policy that is one arm for all, is 0; in most of them, it is 0 with the mean of these
     variances, as the others say that it need not be.
     """
     found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
     if np.isnan(found[:, 0]).any():
         return OverSplits(*(np.nan,) * 4)
-    if (found[:, :2] == 0).all(axis=1).mean() >= NEARLY_ALL:
+    if not found[:, :2].any():
         return OverSplits(0.0, 0.0, 0.0, 0.0)
     return OverSplits(*(float(each) for each in combined(*found.T)))
 
 
 def combined(values: FloatArray, errors: FloatArray, reaches: FloatArray) -> FloatArray:
-    """`over_splits` of arrays (..., n_splits), but for what is 0 in nearly all: (4, ...)."""
+    """`over_splits` of arrays (..., n_splits) that are not all 0: (4, ...)."""
     centre = np.median(values, axis=-1)
     apart = minus(values, np.broadcast_to(centre[..., None], values.shape))
     variances = errors**2 + apart**2

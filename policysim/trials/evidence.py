@@ -8,7 +8,7 @@ something that nobody recorded would have to be.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from policysim.logs.outcome_models import PENALTIES, contrasts
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.estimators import moments, snips
+from policysim.trials.estimators import Moments, combined, moments, snips
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
@@ -166,23 +166,60 @@ def _ridge(total: FloatArray) -> FloatArray:
 
 
 POWER = 0.8
-# Standard errors that a gain must be above 0 to be seen, by a two-sided test at 5 %, with this power.
-ERRORS = Z + NormalDist().inv_cdf(POWER)
+# Logs that are drawn, to see which gains a rule shows.
+DRAWN = 1000
 # Gains that patients are counted for, as parts of the range of the utility.
 POINTS = {"a hundredth of the range": 0.01, "a fiftieth of the range": 0.02}
 
 
-def power_of(standard_error: float, n: int, spread: float | None) -> pd.DataFrame:
-    """What a log can show of choosing a treatment for each patient, without privacy.
-
-    A mean with standard error s is found different from 0 at the two-sided level of 5 % with a probability of 80 % if
-    it is 1.96 + 0.84 of them (the usual formula of sample sizes, of which the other tail is left out); s falls with
-    1 / sqrt(n).
+def shown_gain(estimates: Sequence[Moments]) -> float:
+    """The true gain of a policy over one arm for all that `over_splits` calls better in 8 of 10 logs like this one.
 
     Parameters
     ----------
-    standard_error : float
-        Of what it gains over the best single treatment, on n patients.
+    estimates : sequence of Moments
+        The difference of the policy from one arm for all, on each of some random splits of a log.
+
+    Returns
+    -------
+    float
+        In the unit of the differences; NaN for a policy that in most splits does not differ from one arm for all.
+
+    Notes
+    -----
+    1,000 logs are drawn, and the rule is applied to each. Of a log, each split's estimate has the variance s_r^2, of
+    which the variance between splits is one part, and the rest, common to all splits, is what another log would change.
+    So the common part is drawn from the normal distribution with that variance, and splits, each with its distance from
+    the median, its error and its reach, are drawn with replacement from those of this log. What is planted moves all
+    splits of a log alike: the gain that a drawn log needs is what its interval would have to be moved to end at 0, and
+    80 % of the logs need no more than the result. Where splits agree it is (1.96 + 0.84) standard errors, the usual
+    formula of sample sizes.
+    """
+    needed = needed_gains(estimates)
+    return float(np.quantile(needed, POWER)) if len(needed) else math.nan
+
+
+def needed_gains(estimates: Sequence[Moments]) -> FloatArray:
+    """The gain that each of the logs drawn by `shown_gain` needs to be called better, (1,000,) or (0,)."""
+    values, errors, reaches = np.array([(each.mean, each.standard_error, each.reach) for each in estimates]).T
+    if not np.median(errors) > 0:
+        return np.empty(0)
+    rng, n = np.random.default_rng(0), len(values)
+    common = math.sqrt(max(0.0, float(np.median(errors**2)) - float(values.var())))
+    drawn = rng.integers(n, size=(DRAWN, n))
+    moved = values[drawn] - np.median(values) + common * rng.normal(size=(DRAWN, 1))
+    needed: FloatArray = -combined(moved, errors[drawn], reaches[drawn])[1]
+    return needed
+
+
+def power_of(options: pd.DataFrame, n: int, spread: float | None) -> pd.DataFrame:
+    """What a log can show of policies.
+
+    Parameters
+    ----------
+    options : DataFrame
+        `epsilon`, `option`, and `shown_gain`: the gain over one arm for all that is shown with a probability of 80 % on
+        n patients (`shown_gain`).
     n : int
         Patients of the log.
     spread : float or None
@@ -191,25 +228,25 @@ def power_of(standard_error: float, n: int, spread: float | None) -> pd.DataFram
     Returns
     -------
     DataFrame
-        `what` it is, `gain`, and how many `patients` it takes to see it with 80 % power, with the `standard_error`:
-        first the least gain that is seen in this log, then 1 and 2 % of the utility's range (inf patients: beyond
-        counting). No rows where the two are the same treatment for everybody.
+        `epsilon`, `option`, `what` gain it is, the `gain`, and how many `patients` it takes to show it with 80 % power,
+        as errors fall with 1 / sqrt(n): first the least gain that is shown by this log, then 1 and 2 % of the utility's
+        range (inf patients: beyond counting). No rows of an option that is the same treatment for everybody.
 
     Examples
     --------
-    >>> found = power_of(0.0236, 2139, 1.0)
-    >>> found["gain"].round(3).tolist(), found["patients"].round(-3).tolist()
-    ([0.066, 0.01, 0.02], [2000.0, 94000.0, 23000.0])
+    >>> power = power_of(pd.DataFrame({"epsilon": [1.0], "option": ["C"], "shown_gain": [0.066]}), 2139, 1.0)
+    >>> power["gain"].tolist(), power["patients"].round(-3).tolist()
+    ([0.066, 0.01, 0.02], [2000.0, 93000.0, 23000.0])
     """
-    if not standard_error > 0:
-        return pd.DataFrame(columns=["what", "gain", "patients", "standard_error"])
-    least = ERRORS * standard_error
-    gains = {
-        "the least that is seen here": least,
-        **{what: part * (spread or 0.0) for what, part in POINTS.items() if spread},
-    }
-    rows = [(what, gain, n * (least / gain) ** 2, standard_error) for what, gain in gains.items()]
-    return pd.DataFrame(rows, columns=["what", "gain", "patients", "standard_error"])
+    parts = {} if spread is None else {what: part * spread for what, part in POINTS.items()}
+    columns = options[["epsilon", "option", "shown_gain"]]
+    rows = [
+        (epsilon, option, what, gain, n * (least / gain) ** 2)
+        for epsilon, option, least in columns.itertuples(index=False, name=None)
+        if least > 0
+        for what, gain in {"the least that is shown here": least, **parts}.items()
+    ]
+    return pd.DataFrame(rows, columns=["epsilon", "option", "what", "gain", "patients"])
 
 
 def break_even_gain(best: float, shares: float, of_greedy: float, follows: float) -> float:

@@ -33,7 +33,7 @@ from policysim.trials.arms import arm_means
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit, row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
-from policysim.trials.evidence import break_even_gain
+from policysim.trials.evidence import break_even_gain, shown_gain
 from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
@@ -481,6 +481,11 @@ def policy_rows(
                 for place, end in enumerate(("", "_low", "_high"))
             },
             "difference_se": said["difference"][:, 3],
+            # What the policy would have to gain for 8 of 10 such logs to show it; of everyone alone.
+            "shown_gain": [
+                math.nan if place else shown_gain([split["difference"] for split in splits])
+                for place, splits in enumerate(by_group)
+            ],
             **{
                 f"{name}{end}": said[name][:, place]
                 for name in said

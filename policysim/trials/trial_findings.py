@@ -188,6 +188,7 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
         told_apart=numbers["guess_rate"].fillna(spent.map(guesses)),
         epsilon_spent=spent,
         benefit_kept=numbers["benefit_kept"],
+        shown_gain=numbers["shown_gain"],
         **{name: numbers[name] for name in EXPECTED if name in numbers},
     )
 
@@ -317,7 +318,7 @@ def _tables(
     }
     estimated = study.log.propensity == ESTIMATE
     confounding = confounding_needed(log.data, str(now["best_arm"].iloc[0]))
-    error = float(now["difference_se"][Greedy.name])
+    lettered = options[options["section"] == OPTION]
     return {
         "arms": arms_of(log, study.log),
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
@@ -328,7 +329,7 @@ def _tables(
         "propensities": propensities_of(log.data),
         "policies": _policies(study, everyone),
         "heterogeneity": heterogeneity(log, study),
-        "power": power_of(error, log.data.n_patients, None if study.log.guessed_range else high - low),
+        "power": power_of(lettered, log.data.n_patients, None if study.log.guessed_range else high - low),
         "e-value": confounding if estimated else confounding.iloc[:0],
         "scores": _scores(study, problem),
         "examples": _examples(study, problem, options),

@@ -69,7 +69,7 @@ INTERVAL = "95\u00a0% interval"
 CONCLUSIONS = {
     BETTER: "{} is better",
     WORSE: "{} is worse",
-    EQUAL: "no difference, as {} gives everyone the same arm",
+    EQUAL: "as {} gives everyone the same arm",
     NOT_SHOWN: "the data show no difference",
 }
 
@@ -126,6 +126,11 @@ class View(NamedTuple):
         return next(within, PRIVATE)
 
     @property
+    def nothing_to_follow(self) -> bool:
+        """Whether even choosing for each patient gives everyone the same arm."""
+        return bool(self.against_a[EACH]["low"] == self.against_a[EACH]["high"] == 0)
+
+    @property
     def details(self) -> TrialDetails:
         """Those of the findings."""
         details: TrialDetails = self.findings.details
@@ -180,11 +185,14 @@ def _advice(view: View) -> str:
         return "This log cannot answer the question: see the warning."
     draw = view.private
     not_better = f"{draw} or C" if view.against_a[EACH]["verdict"] == NOT_SHOWN else draw
+    same = f"At {view.at} {draw} gives everyone the same arm, as A does: privacy does not decide between them."
+    if view.nothing_to_follow:
+        same = f"The data show nothing to follow: {draw} and C give everyone the same arm, as A does."
     sentences = {
         BETTER: f"Choose {draw} rather than A: at {view.at} its patients do better, and their records stay hidden up "
         "to ε.",
         WORSE: f"Choose A rather than {draw}: at {view.at} the patients of {draw} do worse.",
-        EQUAL: f"A and {draw} are the same at {view.at}: privacy does not decide between them.",
+        EQUAL: same,
         NOT_SHOWN: f"The data do not show that {not_better} is better than A at {view.at}, and A hides everything.",
     }
     if _breaks(view, SAME):
@@ -301,7 +309,8 @@ def _instead_of_a(view: View, option: str) -> str:
     row, unit = view.against_a[option], view.unit
     conclusion = "no conclusion" if view.details.doubted else CONCLUSIONS[row["verdict"]].format(option)
     if row["verdict"] == EQUAL:
-        return f"{option} instead of A: {conclusion}."
+        why = ": the data show nothing to follow" if view.nothing_to_follow and not view.details.doubted else ""
+        return f"{option} instead of A: no change, {conclusion}{why}."
     ends = unit.change_span(row["low"], row["high"])
     change = f"{unit.change(row['value'])} {unit.noun} ({INTERVAL} {ends})"
     return f"{option} instead of A: {change}: {conclusion}.{_parts(view, option)}"
@@ -363,10 +372,12 @@ def _how_sure(view: View) -> str:
     tables, unit = view.details.tables, view.unit
     if view.details.doubted:
         return NO_CONCLUSION
-    gain = ""
-    if not tables["power"].empty:
-        least = unit.mean(tables["power"]["gain"].iloc[0])
-        gain = f"If C truly gained {least} {unit.noun} over A, 8 of 10 such trials would show it. "
+    power = tables["power"][tables["power"]["epsilon"] == view.epsilon]
+    least = power.groupby("option")["gain"].first()
+    gain, draw = "", view.private
+    if EACH in least:
+        gain = f"If C truly gained {unit.mean(least[EACH])} {unit.noun} over A, 8 of 10 such trials would show it"
+        gain += f"; {draw} would have to gain {unit.mean(least[draw])}. " if draw in least else ". "
     test = tables["heterogeneity"].iloc[0]
     p = f"p < {LEAST_P:g}" if test["p"] < LEAST_P else f"p = {rounded(test['p'])}"
     unsure = "unclear, as it depends on the split" if test["p"] < LEVEL else "not shown"
@@ -611,8 +622,8 @@ def _method(view: View) -> Grid:
         f"Scores: for each arm {model}, within the range of the outcome. Records count as often as they occur, and a "
         "little as if the features were independent. Assumed public: the declared features and levels, the fitted "
         "scores, the shares of records and the choice of ε.",
-        "Five folds and 20 random splits; up to 160 while an interval ends near 0. The mean over splits, with a "
-        "variance that covers the split.",
+        "Five folds and 20 random splits; up to 160 while others might change a verdict. The median over splits, with "
+        "a variance that covers the split.",
         *(f"{name}: {mechanism_words(name)}" for name in study.policies),
     ]
     return Grid(("Of the fitted scores", ""), tuple(rows), "How the numbers were made", " ".join(note), "scores")

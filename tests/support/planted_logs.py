@@ -19,7 +19,7 @@ from policysim.logs.log_source import ESTIMATE
 from policysim.logs.treatments import estimate_propensities
 from policysim.study.declared import LoggedStudy
 from policysim.trials import trial_columns
-from policysim.trials.estimators import OverSplits, over_splits
+from policysim.trials.estimators import Moments, over_splits
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.trial_columns import groups_of
 
@@ -73,6 +73,26 @@ WORLDS = {
 }
 
 
+# 500 patients each: what no policy gains anything in, and two in which choosing for each gains .10 over one arm.
+GAIN = 0.10
+NULLS = {
+    "no effect": World(_columns(*3 * [0.6 - 0.2 * ILL]), BY_LOT, 500),
+    "equal effects in all": World(_columns(*[level - 0.1 * ILL for level in (0.5, 0.55, 0.6)]), BY_LOT, 500),
+    "a strong effect in all": World(_columns(*[level - 0.1 * ILL for level in (0.3, 0.5, 0.7)]), BY_LOT, 500),
+    "one arm differs, no gain": World(_columns(0.4 - 0.1 * ILL, 0.35 + 0.2 * OLD, 0.65), BY_LOT, 500),
+    "rare outcome": World(_columns(*3 * [0.96]), BY_LOT, 500),
+    "unequal allocation": World(_columns(*3 * [0.6 - 0.2 * ILL]), np.tile([0.7, 0.2, 0.1], (SPACE.size, 1)), 500),
+}
+GAINS = {
+    "gain .10, two arms": World(
+        _columns(0.6 - 0.2 * OLD - 0.1 * ILL, 0.4 + 0.2 * OLD - 0.1 * ILL), np.full((SPACE.size, 2), 0.5), 500
+    ),
+    "gain .10, three arms": World(
+        _columns(*[0.55 - 0.1 * ILL + 0.2 * part for part in (0, 1 - OLD, OLD)]), BY_LOT, 500
+    ),
+}
+
+
 def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -> tuple[LoggedStudy, Log]:
     """A study and its log, drawn from a world."""
     names = ARMS[: world.success.shape[1]]
@@ -98,21 +118,29 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
     return replace(study, log=source), log
 
 
-def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, float, OverSplits]]:
-    """For each policy its true difference to the arm chosen on other folds, and what is told of it."""
+def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, float, list[Moments]]]:
+    """For each policy its true difference to the arm chosen on other folds, and its estimates on all splits.
+
+    Splits are added as `compare` adds them.
+    """
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
-    found: dict[str, list[tuple[float, object]]] = {policy.name: [] for policy in policies}
-    for split in trial_columns.split_log(log, study):
+    truths: dict[str, list[float]] = {policy.name: [] for policy in policies}
+    found: dict[str, list[Moments]] = {policy.name: [] for policy in policies}
+
+    def more() -> bool:
+        return any(map(trial_columns.is_close, found.values()))
+
+    for split in trial_columns.split_log(log, study, more=more):
         measure = trial_columns.Measure(split, groups_of(log, ()))
         sizes = np.bincount(split.folds) / len(split.folds)
         for policy in policies:
             apart = [policy.probabilities(each) - BestFixed().probabilities(each) for each in split.problems]
-            truth = sum(
-                size * (world.success * table).sum(axis=1).mean() for size, table in zip(sizes, apart, strict=True)
+            truths[policy.name].append(
+                sum(size * (world.success * table).sum(axis=1).mean() for size, table in zip(sizes, apart, strict=True))
             )
-            found[policy.name].append((truth, measure(policy).estimates[0]["difference"]))
-    for name, pairs in found.items():
-        yield name, float(np.mean([truth for truth, _ in pairs])), over_splits([each for _, each in pairs])
+            found[policy.name].append(measure(policy).estimates[0]["difference"])
+    for name, estimates in found.items():
+        yield name, float(np.mean(truths[name])), estimates
 
 
 def repeated(world: World, draws: int, seed: int, model: str = "linear", *, look: bool = True) -> pd.DataFrame:
@@ -124,7 +152,8 @@ def repeated(world: World, draws: int, seed: int, model: str = "linear", *, look
     for draw in range(draws):
         study, log = planted_log(world, rng, model)
         signs = float(heterogeneity(log, study)["signs"][0]) if look and world.is_null else math.nan
-        for policy, truth, told in told_of(world, study, log):
+        for policy, truth, estimates in told_of(world, study, log):
+            told = over_splits(estimates)
             covered = told.low - 1e-12 <= truth <= told.high + 1e-12
             rows.append((draw, policy, covered, told.value - truth, told.low > 0 >= truth, signs))
     return pd.DataFrame(rows, columns=["draw", "policy", "covered", "error", "invented", "signs"])
