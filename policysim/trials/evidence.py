@@ -18,7 +18,6 @@ from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.outcome_models import PENALTIES, contrasts
-from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
 from policysim.trials.estimators import Moments, combined, moments, snips
