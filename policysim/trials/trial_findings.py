@@ -20,7 +20,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE
 from policysim.numbers import rounded
-from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, hides_of, verdict_of_interval
+from policysim.report.findings import NOT_SHOWN, OUTCOME, UTILITY, Findings, hides_of, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
@@ -196,6 +196,7 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
 def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFrame) -> list[str]:
     """Values of options that are impossible, and options and arms that may be worth nearly anything."""
     now = options[(options["section"] == OPTION) & (options["epsilon"] == study.epsilon)]
+    what = UTILITY if study.log.costs else OUTCOME
     rows = [
         *now[["option", "value", "low", "high"]].itertuples(index=False),
         *(("“" + arms["arm"] + "”").to_frame().join(arms[["mean", "low", "high"]]).itertuples(index=False)),
@@ -203,7 +204,7 @@ def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFra
     return [
         text
         for name, value, low, high in rows
-        for text in range_caveats(f"The mean outcome of {name}", value, (low, high), study.utility_range, rounded)
+        for text in range_caveats(f"The mean {what} of {name}", value, (low, high), study.utility_range, rounded)
     ]
 
 
