@@ -274,7 +274,7 @@ def compare(
           never exceeds (basic composition, which holds for states that depend on earlier actions); without a horizon
           inf, or 0
         - `total_spent`, `composition`, `delta`: within a total, what the course spends at most at this delta, and what
-          proves it (`policysim.course.budget.composed`); of a policy that takes no epsilon the sum of its losses
+          proves it (`policysim.course.composition.composed`); of a policy that takes no epsilon the sum of its losses
         - `hides`: "course", any two courses of states within the total; "one state", the state of each decision within
           `epsilon_spent`, but no course within any epsilon; or "nothing"
         - `continuation`: "private" or "optimal", as above; "optimal" for greedy

@@ -21,7 +21,8 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import ClaimError, Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.affordable import SAFE
-from policysim.course.budget import PrivacyBudget, composed_in_classes
+from policysim.course.budget import PrivacyBudget
+from policysim.course.composition import composed_in_classes
 from policysim.course.course_evaluation import (
     COLUMNS,
     COLUMNS_OF_TOTALS,
@@ -178,7 +179,7 @@ def compare_totals(
 
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
             losses, which may be above the total (greedy: inf)
-        composition : what proves it (`policysim.course.budget.composed`)
+        composition : what proves it (`policysim.course.composition.composed`)
         hides : "course" is the guarantee of `compare_process` within total_spent and delta: for any set S of published
             courses, q(S|s) <= e^total_spent q(S|s') + delta
 

@@ -110,8 +110,8 @@ def compare_days(
             horizon : days
             total_epsilon : the budget of the course, with this delta
             epsilon : the largest that one day has; of plan-once and plan-tree that of the course
-            composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once and
-                "tree" for plan-tree, of which nothing adds up
+            composition : what proves the total (`policysim.course.composition.composed`); "one-choice" for plan-once
+                and "tree" for plan-tree, of which nothing adds up
             epsilon_spent : the largest exact privacy loss of one day; of plan-once and plan-tree that of the course
             total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of
                 its losses, which may be above the total (greedy: inf)

@@ -40,7 +40,7 @@ from policies.privacy_loss import guess_rate, privacy_loss_of_logs
 from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
-from policysim.course.budget import distribution_epsilon
+from policysim.course.composition import distribution_epsilon
 from policysim.decision import demands
 from policysim.decision.audit import audit, exceeds
 from policysim.files.bad_rows import DataError

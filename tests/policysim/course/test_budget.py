@@ -21,14 +21,8 @@ from policies.accounting import bounded_range_rho, bounded_use
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.privacy_profile import profile
 from policysim.course import budget as daily
-from policysim.course.budget import (
-    PrivacyBudget,
-    composed,
-    composed_in_classes,
-    converted_epsilon,
-    distribution_epsilon,
-    spend,
-)
+from policysim.course.budget import PrivacyBudget, spend
+from policysim.course.composition import composed, composed_in_classes, converted_epsilon, distribution_epsilon
 from policysim.course.planning import optimal_course
 from policysim.course.tabular import TabularMDP
 

@@ -11,7 +11,8 @@ from policies.catalogue import CATALOGUE, Plugin
 from policies.policy import ClaimError, NoTableError
 from policies.randomized_response import RandomizedResponse
 from policysim.course import days_report
-from policysim.course.budget import composed_in_classes, spend
+from policysim.course.budget import spend
+from policysim.course.composition import composed_in_classes
 from policysim.course.simulation import planned
 
 PROBLEM = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord())

@@ -22,7 +22,7 @@ from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
 from policysim.course.affordable import buy_most
-from policysim.course.budget import composed_in_classes
+from policysim.course.composition import composed_in_classes
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import optimal_course, plan, policy_value, policy_values
 from policysim.course.private_planner import PrivatePlanner

@@ -14,7 +14,8 @@ import policysim as ps
 from policies import make_policy
 from policies.masked import masked_problem
 from policies.problem import DecisionProblem
-from policysim.course.budget import PrivacyBudget, composed_in_classes, spend
+from policysim.course.budget import PrivacyBudget, spend
+from policysim.course.composition import composed_in_classes
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import daily_distributions, optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
