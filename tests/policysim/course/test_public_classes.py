@@ -296,7 +296,7 @@ def test_each_class_has_the_whole_budget_on_the_day_that_matters_to_it(delta):
     found = PrivacyBudget(1.0, delta).daily(response, [where_class_matters(0), where_class_matters(1)])
     assert (found.epsilon, found.total_epsilon) == pytest.approx((1.0, 1.0), abs=1e-5)
     # Where other records are hidden on another day, or nobody knows who stays in a class, days share the budget.
-    for other in (where_class_matters(0, axis=1), None):
+    for other in (where_class_matters(1, axis=1), None):
         days = [where_class_matters(0), other or where_class_matters(1)]
         if other is None:
             halves = [masked_problem(day.utilities, day.prior, None, classes=np.array([0, 1, 0, 1])) for day in days]

@@ -71,12 +71,12 @@ def test_where_single_features_are_hidden_the_bound_would_not_hold_and_none_is_g
 
 
 def test_a_treatment_that_a_public_class_must_not_get_does_not_count():
-    shape, table = (2, 2), [[0.9, 0.1, 0], [0.1, 0.9, 0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]]
+    shape, table = (2, 3), [[0.9, 0.1, 0], [0.1, 0.9, 0], [0.5, 0.5, 0], *[[0.2, 0.3, 0.5]] * 3]
     found = fitted(table, Sensitive(shape, (1,)), admissible=np.array(table) > 0)
     (row,) = ps.record_risk(found).itertuples()
-    # Of the first class the guess is right 9 times of 10, of the second as often as a coin.
-    assert (row.before, row.after) == pytest.approx((0.5, 0.7))
-    assert row.bound == pytest.approx(0.9)
+    # Of the first class, in which two treatments show three records, and of the second, in which three are given alike.
+    assert (row.before, row.after) == pytest.approx((2 / 6, (0.9 + 0.9) / 6 + 1 / 6))
+    assert row.bound == pytest.approx((2 * 9 / 10 + 3 * 9 / 11) / 6)
 
 
 @pytest.fixture(scope="module", params=["any-record", "one-feature"])

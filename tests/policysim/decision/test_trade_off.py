@@ -8,6 +8,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mas
 from random_tables import all_tests, fitted, random_tables
 
 import policysim as ps
+from policies import AnyRecord
 
 UNEVEN = [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]
 
@@ -96,6 +97,15 @@ def test_two_records_agree_with_dp_accounting_and_the_best_test_by_sorted_ratios
     # riskcal's advantage: the largest 1 - type 1 - type 2.
     tv = np.abs(p - q).sum() / 2
     assert 1 - curve.sum(axis=1).min() == pytest.approx(tv, abs=1e-12) == ours.iloc[0]
+
+
+@pytest.mark.parametrize("epsilon", np.linspace(0.1, 4, 14))
+def test_two_answers_have_one_corner_which_is_its_own_mirror_image(epsilon):
+    table = ps.trade_off(
+        fitted(np.array([[1, np.exp(epsilon)], [np.exp(epsilon), 1]]) / (1 + np.exp(epsilon)), AnyRecord())
+    )
+    error = 1 / (1 + np.exp(epsilon))
+    np.testing.assert_allclose(table.to_numpy(), [[0, 1], [error, error], [1, 0]], atol=1e-12)
 
 
 def test_a_loss_that_is_infinite_says_from_which_delta_on_it_is_finite():
