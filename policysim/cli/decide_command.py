@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_seed, rows_file
+from policysim.cli.options import Commands, add_format, add_json, add_seed, chosen_format, rows_file
 
 if TYPE_CHECKING:
     from policysim.release.decide import Method
@@ -27,7 +27,10 @@ def add(commands: Commands) -> None:
         "(nothing is drawn), 4 if the policy leaks more than ε or the ledger's budget forbids it.",
     )
     parser.add_argument(
-        "patients", type=Path, metavar="PATIENTS", help="a .csv or .parquet file with a row for each decision"
+        "patients",
+        type=Path,
+        metavar="PATIENTS",
+        help="a file with a row for each decision (.csv, .tsv, .txt, .dat, .parquet)",
     )
     parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
     parser.add_argument("--policy", metavar="NAME", help="the policy that draws (default: exponential-fitted)")
@@ -53,6 +56,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--keep-order", action="store_true", help="write the rows in the order of PATIENTS")
     parser.add_argument("--dry-run", action="store_true", help="draw nothing; print the cost")
+    add_format(parser, "PATIENTS")
     add_seed(parser, "refused: a release takes no seed")
     add_json(parser)
 
@@ -60,6 +64,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Draw, count and write; or with --dry-run, say what it would cost."""
     from policysim.errors import UsageError
+    from policysim.files.many_files import CSV, kind_of
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.release.decide import check_outputs, decide_all, output_paths, write_outputs
     from policysim.release.ledger import open_ledger
@@ -76,8 +81,9 @@ def run(chosen: argparse.Namespace) -> int:
     paths = {} if chosen.dry_run else output_paths(chosen.out, method.seen)
     if paths:
         check_outputs(paths, chosen.patients, ledger.path)
-    with progress_bar("B" if chosen.patients.suffix.lower() == ".csv" else "row") as progress:
-        patients = Patients(chosen.patients, method.problem, method.columns, ledger, progress)
+    with progress_bar("B" if kind_of(chosen.patients) == CSV else "row") as progress:
+        stated = chosen_format(chosen)
+        patients = Patients(chosen.patients, method.problem, method.columns, ledger, progress, stated=stated)
     taken = next((path.as_posix() for path in reversed(paths.values()) if path.exists()), "")
     with progress_bar("patient") as progress:
         entry = decide_all(patients, ledger, method, taken=taken, dry_run=chosen.dry_run, progress=progress)

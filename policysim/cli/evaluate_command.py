@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
     Commands,
+    add_format,
     add_json,
     add_seed,
     add_workers,
     as_usage,
     asks_to_count,
     chosen_executor,
+    chosen_format,
     number,
     one_epsilon,
 )
@@ -38,14 +40,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "log",
         metavar="LOG",
-        help="a study.toml with a table data, or a .csv or .parquet file with the columns action, reward, propensity "
-        "and covariates (simulate --log writes such files), or a folder or pattern of such files",
+        help="a study.toml with a table data, or a file (.csv, .tsv, .txt, .dat, .parquet) with the columns action, "
+        "reward, propensity and covariates (simulate --log writes such files), or a folder or pattern of such files",
     )
     parser.add_argument(
         "--table",
         type=Path,
         metavar="FILE",
-        help="the policy: a .csv or .parquet file with a column p_<action> for each action, and covariates that "
+        help="the policy: such a file with a column p_<action> for each action, and covariates that "
         "match its rows to the log's (without them: a row for each row of the log, in its order)",
     )
     parser.add_argument("--policy", metavar="NAME", help="the policy: one of the catalogue, on the records of --study")
@@ -74,6 +76,7 @@ def add(commands: Commands) -> None:
         metavar="W",
         help="the largest importance weight allowed (default: no limit)",
     )
+    add_format(parser, "LOG")
     add_workers(parser)
     add_seed(parser, "the seed of the folds (default: 0)")
     add_json(parser)
@@ -83,6 +86,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
     from envs.toml_reader import unknown
     from policysim.errors import EXIT_CHECK, UsageError
+    from policysim.files.csv_format import RECOGNISED
     from policysim.files.terminal import print_json, progress_bar, say
     from policysim.logs.log_source import OUTCOME_MODELS
     from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
@@ -101,7 +105,9 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError("--epsilon only goes with --policy")
     if chosen.model is not None and chosen.estimator not in NEED_MODEL:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
-    target = _target(chosen, study)
+    target, stated = _target(chosen, study), chosen_format(chosen)
+    if study and stated != RECOGNISED:
+        raise UsageError(f"{stated.options[0]} goes with a file of rows: a study says so in [data]")
     with chosen_executor(chosen) as executor, progress_bar("fold") as progress:
         log, evaluated = evaluate_on(
             study or Path(chosen.log),
@@ -111,6 +117,7 @@ def run(chosen: argparse.Namespace) -> int:
             clip=chosen.clip,
             seed=chosen.seed,
             counted=asks_to_count(chosen),
+            stated=stated,
             executor=executor,
             progress=progress,
         )
@@ -124,13 +131,11 @@ def run(chosen: argparse.Namespace) -> int:
 def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
     from policysim.errors import UsageError
-    from policysim.files.many_files import ENDINGS, is_many
+    from policysim.files.many_files import is_many, kind_of
     from policysim.study.declared import LoggedStudy, ScenarioStudy
     from policysim.study.study_reader import STUDY, load_study, study_names
 
-    if name.lower().endswith(ENDINGS) or (
-        is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()
-    ):
+    if kind_of(Path(name)) or (is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()):
         return None
     study = load_study(name)
     if isinstance(study, LoggedStudy):

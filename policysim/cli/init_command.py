@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-from policysim.cli.options import Commands, add_json, names, number
+from policysim.cli.options import Commands, add_format, add_json, chosen_format, names, number
 
 COLUMNS = {
     "outcome": "the outcome: numbers, such as 0 and 1",
@@ -32,7 +32,9 @@ def add(commands: Commands) -> None:
         "that compare can run. Treatment, outcome, time, event and id come from options, or from columns with clear "
         "names; else init prints the command to type. Features are the remaining columns.",
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
+    parser.add_argument(
+        "data", type=Path, metavar="DATA", help="a file with one row per patient (.csv, .tsv, .txt, .dat, .parquet)"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the study file to write, .toml (default: beside DATA)"
     )
@@ -44,9 +46,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--horizon", type=time, default=0.0, help="with --time: success is to be free of the event at this time"
     )
-    parser.add_argument(
-        "--no-header", action="store_true", help="the first line is a patient; columns are 0, 1 and so on"
-    )
+    add_format(parser, "DATA")
     add_json(parser)
 
 
@@ -54,22 +54,23 @@ def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.errors import UsageError
     from policysim.files.bad_rows import DataError
+    from policysim.files.many_files import csv_name
     from policysim.files.terminal import print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import read_columns
     from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles
     from policysim.logs.study_text import study_text
 
-    data, header = chosen.data, not chosen.no_header
+    data, stated = chosen.data, chosen_format(chosen)
     if not data.name:
         raise UsageError(f"init needs a file of patients, got {str(data)!r}")
-    out = chosen.out or data.with_suffix(".toml")
+    out = chosen.out or data.with_name(csv_name(data)).with_suffix(".toml")
     if out.suffix != ".toml":
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
-    options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
-    columns = read_columns(data, header=header)
+    options = [*stated.options, *(["--out", str(chosen.out)] if chosen.out else [])]
+    columns = read_columns(data, stated)
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
     named = named.as_written([column.name for column in columns])
     asked = InitAsked(data.as_posix(), named, ["policysim", "init", str(data), *options])
@@ -77,7 +78,7 @@ def run(chosen: argparse.Namespace) -> int:
     features = guess_features(roles, asked)
     if not features.chosen:
         raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")
-    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features, header=header)
+    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features, stated=stated)
     write_files(out.parent, {out.name: text.encode()}, [data])
     if chosen.json:
         found = {"rows": roles.treatment.n_rows, "records": features.n_records, "left_out": dict(features.left_out)}

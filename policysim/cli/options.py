@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from policies.levels import FeatureLevels
+    from policysim.files.csv_format import CsvFormat
     from policysim.release.ledger import Ledger
     from policysim.release.people import People
     from policysim.study.declared import Study
@@ -349,6 +350,33 @@ def add_show_values(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     """--seed, and what it is for."""
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
+
+
+def add_format(parser: argparse.ArgumentParser, what: str) -> None:
+    """How a text file is written, where its beginning leaves that open."""
+    from policysim.files.csv_format import SPACE, TAB, check_decimal, check_encoding, check_separator
+
+    def read(check: Callable[[str], str]) -> Callable[[str], str]:
+        def value(text: str) -> str:
+            try:
+                return check({"tab": TAB, "\\t": TAB, "space": SPACE}.get(text, text))
+            except ValueError as error:
+                raise ArgumentTypeError(str(error)) from None
+
+        return value
+
+    group = parser.add_argument_group(f"how {what} is written, if it is text; what is not stated is recognised")
+    group.add_argument("--separator", type=read(check_separator), metavar=";", help='"," ";" "|", tab or space')
+    group.add_argument("--decimal", type=read(check_decimal), metavar=",", help='"." or ","')
+    group.add_argument("--encoding", type=read(check_encoding), metavar="NAME", help="such as latin-1 or utf-16")
+    group.add_argument("--no-header", action="store_true", help="the first line is a row; columns are 0, 1 and so on")
+
+
+def chosen_format(chosen: argparse.Namespace) -> CsvFormat:
+    """What the options of `add_format` state."""
+    from policysim.files.csv_format import CsvFormat
+
+    return CsvFormat(not chosen.no_header, chosen.separator or "", chosen.decimal or "", chosen.encoding or "")
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:

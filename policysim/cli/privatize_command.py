@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import (
     Commands,
+    add_format,
     add_json,
     add_release,
     add_show_values,
     as_usage,
     check_release,
+    chosen_format,
     chosen_ledger,
     chosen_people,
     names,
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 
 TABLE, CELLS = "table", "cells"
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
-NOT_OF_CELLS = ("levels", "study", "uncounted", "simulate", "id", "rows-per-person", "estimate", "json")
+FORMAT = ("separator", "decimal", "encoding", "no-header")
+NOT_OF_CELLS = ("levels", "study", "uncounted", "simulate", "id", "rows-per-person", "estimate", "json", *FORMAT)
 SHARED = ("column", "epsilon", "out", "levels", "study", "ledger", "uncounted", "simulate", "id", "rows-per-person")
 
 
@@ -54,7 +57,8 @@ def add(commands: Commands) -> None:
         "data",
         type=Path,
         metavar="DATA",
-        help="a .csv or .parquet file with one row per person, or a folder of such; with --as cells, a study of a log",
+        help="a file with one row per person (.csv, .tsv, .txt, .dat, .parquet), or a folder of such; with --as cells, "
+        "a study of a log",
     )
     parser.add_argument(
         "--column",
@@ -110,6 +114,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
+    add_format(parser, "DATA")
     add_show_values(parser)
     add_json(parser)
 
@@ -127,8 +132,8 @@ def run(chosen: argparse.Namespace) -> int:
     _refuse(chosen, ("show-values",), "data other than a log: only with --as cells")
     if chosen.estimate:
         _refuse(chosen, ("as", *SHARED, *OF_VALUES, *OF_TABLE), "--estimate: the note says what was done")
-        with progress_bar(open_source(chosen.data).unit) as progress:
-            note, tables = read_private(chosen.data, progress)
+        with progress_bar(open_source(chosen.data, chosen_format(chosen)).unit) as progress:
+            note, tables = read_private(chosen.data, progress, chosen_format(chosen))
         document, screen = private_document(chosen.data, note, tables), private_screen
     elif chosen.form == TABLE:
         _refuse(chosen, OF_VALUES, "--as table")
@@ -216,7 +221,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             cuts=cuts,
             rows_each=chosen.rows_per_person or 1,
         )
-    source = open_source(chosen.data)
+    source = open_source(chosen.data, chosen_format(chosen))
     ledger = chosen_ledger(chosen)
     people = chosen_people(chosen, ledger, source.unchanged(()), plan.levels)
     with progress_bar(source.unit) as progress:
@@ -282,7 +287,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         plan({column: tuple(levels.get(column, ("0", "1"))) for column in columns})
-    source = open_source(chosen.data)
+    source = open_source(chosen.data, chosen_format(chosen))
     ledger = chosen_ledger(chosen)
     people = chosen_people(chosen, ledger, source.unchanged(()), columns)
     with progress_bar(source.unit) as progress:

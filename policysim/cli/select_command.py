@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import (
     Commands,
+    add_format,
     add_json,
     add_release,
     as_usage,
     check_release,
+    chosen_format,
     chosen_ledger,
     chosen_people,
     names,
@@ -40,7 +42,7 @@ def add(commands: Commands) -> None:
         "counts",
         type=Path,
         metavar="COUNTS",
-        help="a CSV file with a row per person, or with --score a row per candidate",
+        help="a file with a row per person, or with --score a row per candidate (.csv, .tsv, .txt, .dat, .parquet)",
     )
     parser.add_argument(
         "--epsilon",
@@ -85,6 +87,7 @@ def add(commands: Commands) -> None:
         "--analysis", action="store_true", help="also print counts and probabilities; do not publish them"
     )
     add_release(parser)
+    add_format(parser, "COUNTS")
     add_json(parser)
 
 
@@ -103,8 +106,8 @@ def run(chosen: argparse.Namespace) -> int:
 
     terms = _terms(chosen)
     before, of_study = stamp(chosen.counts), study_levels(chosen.study) if chosen.study else {}
-    ledger = chosen_ledger(chosen)
-    columns = [name.strip() for name in open_columns(chosen.counts).schema.names] if chosen.column else []
+    ledger, stated = chosen_ledger(chosen), chosen_format(chosen)
+    columns = [name.strip() for name in open_columns(chosen.counts, stated).schema.names] if chosen.column else []
     people = chosen_people(chosen, ledger, columns, [chosen.column, chosen.by])
     request = repr(("select", terms, _asked(chosen), file_digest(chosen.counts))) if ledger else ""
     with progress_bar("B") as progress:
@@ -116,6 +119,7 @@ def run(chosen: argparse.Namespace) -> int:
             candidates=_declared(chosen.column, chosen.candidates, of_study),
             groups=_declared(chosen.by, chosen.groups, of_study),
             people=people,
+            stated=stated,
             progress=progress,
         )
     if stamp(chosen.counts) != before:
@@ -163,7 +167,7 @@ def _show(chosen: argparse.Namespace, drawn: dict[str, Any], found: list[GroupCh
 def _asked(chosen: argparse.Namespace) -> list[Any]:
     """What makes one question another, beside the terms."""
     names = ("column", "score", "by", "candidates", "groups", "study", "id", "rows_per_person")
-    return [getattr(chosen, name) for name in names]
+    return [*(getattr(chosen, name) for name in names), chosen_format(chosen)]
 
 
 def _declared(

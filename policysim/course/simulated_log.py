@@ -18,7 +18,7 @@ from envs.scenario import Scenario
 from policies.arrays import FloatArray, IntArray
 from policysim.errors import OutputError, optional
 from policysim.files.bad_rows import DataError
-from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.columns_writer import check_ending, open_writer
 from policysim.files.whole_files import check_writable, take_names, temporary_folder
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 

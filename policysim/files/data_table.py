@@ -1,7 +1,6 @@
 """A file or a data frame as a table in memory, and its columns as codes, numbers or text; no loop over rows.
 
-Logs, tables of probabilities and counts are read here. What may exceed the memory is read by `columns_file`, a batch at
-a time; both parse CSV the same way.
+Logs, tables of probabilities and counts are read here. `columns_file` reads all files, a batch at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, MISSING_WORDS, FeatureLevels, LevelKey, codes_of_keys, level_key
 from policysim.errors import optional
 from policysim.files.bad_rows import DataError
-from policysim.files.columns_file import check_distinct, lines_of, open_columns, row_places
+from policysim.files.columns_file import ColumnsFile, check_distinct, open_columns
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -44,17 +44,17 @@ class DataTable:
     name : str
         The path, or what a data frame is called in messages.
     rows : DataFrame or pyarrow.Table
-        Of a file the latter: text throughout, if it came from CSV. What is not seen of a file's names of columns is
+        Of a file the latter: text throughout, if it came from text. What is not seen of a file's names of columns is
         escaped (`envs.toml_reader.UNSEEN`).
-    path : Path or None
-        Of the file; None for a data frame.
+    file : ColumnsFile or None
+        Where it came from; None for a data frame.
     header : bool
         Whether its columns have names; else these are their places, and a file's first line is a row.
     """
 
     name: str
     rows: pd.DataFrame | pa.Table
-    path: Path | None = None
+    file: ColumnsFile | None = None
     header: bool = True
 
     def __len__(self) -> int:
@@ -90,8 +90,8 @@ class DataTable:
 
     @property
     def is_text(self) -> bool:
-        """Whether numbers, too, are text: the file is CSV."""
-        return self.path is not None and self.path.suffix.lower() == ".csv"
+        """Whether numbers, too, are text, as in CSV."""
+        return self.file is not None and self.file.is_text
 
     def unknown_column(self, column: str) -> str | None:
         """What to say if there is no such column."""
@@ -100,16 +100,16 @@ class DataTable:
         return one_line(f"{self.name}: {unknown('column', column, self.columns)}")
 
     def places(self, rows: Sequence[int]) -> list[str]:
-        """Each row as messages name it: file, line (CSV) and row; rows of files count from 1, of data frames from 0."""
-        if self.path:
-            return row_places(self.path, rows, header=self.header)
+        """Each row as messages name it: file, line (of text) and row; rows of files count from 1, of frames from 0."""
+        if self.file:
+            return self.file.places(rows)
         return [f"{self.name}: row {row}" for row in rows]
 
     def short_place(self, row: int) -> str:
-        """The line of a CSV file, or else the row."""
-        if self.path and self.is_text:
-            return f"line {lines_of(self.path, [row], header=self.header)[0]}"
-        return f"row {row + 1 if self.path else row}"
+        """The line of a text file, or else the row."""
+        if self.file and self.file.is_text:
+            return f"line {self.file.lines([row])[0]}"
+        return f"row {row + 1 if self.file else row}"
 
     def with_bare_names(self) -> DataTable:
         """The same, without margins around the names of columns, which some tools write behind commas."""
@@ -126,14 +126,14 @@ def read_table(
     data: Path | str | pd.DataFrame | NDArray[Any],
     name: str = "log",
     *,
-    header: bool = True,
+    stated: CsvFormat = RECOGNISED,
     may_be_empty: bool = False,
     progress: Progress = SILENT,
 ) -> DataTable:
-    """Read a CSV or Parquet file, or take a data frame or an array; these are called `name`.
+    """Read a file (`many_files.READABLE`), or take a data frame or an array; these are called `name`.
 
-    Columns of an array, and of a CSV file without a `header`, are named by their places, "0" first; names of a frame
-    that are no text become text. `progress` counts files.
+    Columns of an array, and of a text file without a header, are named by their places, "0" first; names of a frame
+    that are no text become text. What is not `stated` of a text file is recognised.
 
     Raises
     ------
@@ -151,20 +151,20 @@ def read_table(
         if len(set(names)) < len(names):
             raise DataError(f"{name}: columns must be distinct, got {', '.join(names)}")
     elif isinstance(data, str | Path):
-        table = _read_file(Path(data), progress, header=header)
+        table = _read_file(Path(data), progress, stated)
     else:
         raise DataError(f"{name} must be a path, a pandas DataFrame or a NumPy array, got {type(data).__name__}")
     if not len(table) and not may_be_empty:
-        raise DataError(f"{table.name}: has no rows{' below its header' if header and table.path else ''}")
+        raise DataError(f"{table.name}: has no rows{' below its header' if table.header and table.file else ''}")
     return table
 
 
-def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
-    file = open_columns(path, header=header)
+def _read_file(path: Path, progress: Progress, stated: CsvFormat) -> DataTable:
+    file = open_columns(path, stated)
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
     names = list(map(one_line, file.schema.names))
     check_distinct(path.as_posix(), names)
-    table = DataTable(path.as_posix(), rows.rename_columns(names), path, file.header)
+    table = DataTable(path.as_posix(), rows.rename_columns(names), file, file.header)
     if file.header or len(table) < 2:
         return table
     # The first row is a header if it is different words, no number, above a column of numbers only.

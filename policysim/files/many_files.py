@@ -8,9 +8,52 @@ from envs.toml_reader import require_file
 from policysim.files.bad_rows import DataError
 from policysim.files.keyed_digests import Digests
 
-ENDINGS = (".csv", ".parquet")
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+CSV, PARQUET = (".csv", ".parquet")
+# Text with columns, of which a folder's are those that are nothing but tables; packed, another ending stands behind.
+TEXT, OF_FOLDERS = (CSV, ".tsv", ".txt", ".dat"), (CSV, ".tsv", PARQUET)
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+OTHER_PACKED = (".bz2", ".xz", ".zip", ".7z")
+READABLE = ".csv, .tsv, .txt or .dat (.gz and .zst may follow), or .parquet"
 WILD = "*?["
+
+
+def text_ending(path: Path) -> str:
+    """The ending of a name in lower case, without that of what packed it.
+
+    Examples
+    --------
+    >>> text_ending(Path("trial.tsv.GZ")), text_ending(Path("trial.parquet"))
+    ('.tsv', '.parquet')
+    """
+    ending = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if ending in PACKED else ending
+
+
+def kind_of(path: Path) -> str:
+    """.csv for text with columns, .parquet, or "" for another name.
+
+    Examples
+    --------
+    >>> [kind_of(Path(name)) for name in ("a.csv", "a.txt.zst", "a.parquet", "a.parquet.gz", "a.toml")]
+    ['.csv', '.csv', '.parquet', '', '']
+    """
+    ending = text_ending(path)
+    if ending in TEXT:
+        return CSV
+    return PARQUET if path.suffix.lower() == PARQUET else ""
+
+
+def csv_name(path: Path) -> str:
+    """The name of a copy: of text .csv, neither packed nor another.
+
+    Examples
+    --------
+    >>> csv_name(Path("a.csv.gz")), csv_name(Path("b.tsv")), csv_name(Path("c.parquet"))
+    ('a.csv', 'b.csv', 'c.parquet')
+    """
+    if kind_of(path) != CSV or path.suffix.lower() == CSV:
+        return path.name
+    return Path(path.stem if path.suffix.lower() in PACKED else path.name).stem + CSV
 
 
 def is_many(name: str | Path) -> bool:
@@ -34,13 +77,14 @@ def is_file(path: Path) -> bool:
 def files_of(name: str | Path) -> tuple[Path, ...]:
     """The files that a name stands for, sorted: those of a folder, those that fit a pattern, or the file itself.
 
-    Of a folder, files that do not end in .csv or .parquet are left out, and so are those whose names begin with a dot
-    or an underscore, which other tools leave beside data. But rows that are compressed are not left out in silence.
+    Of a folder these are .csv, .tsv (also with .gz or .zst) and .parquet; a pattern also names .txt and .dat. Left out
+    are names that begin with a dot or an underscore, which other tools leave beside data. But tables that are packed
+    otherwise are not left out in silence.
 
     Raises
     ------
     DataError
-        If there are none, or one such as part.csv.gz.
+        If there are none, or one such as part.csv.zip.
     """
     path = Path(name)
     if not is_many(path):
@@ -48,12 +92,14 @@ def files_of(name: str | Path) -> tuple[Path, ...]:
     found = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
     visible = sorted(part for part in found if part.name[0] not in "._" and not part.is_dir())
     for part in visible:
-        if part.suffix.lower() in COMPRESSED and Path(part.stem).suffix.lower() in ENDINGS:
-            raise DataError(f"{part.as_posix()}: is compressed: unpack it, or move it elsewhere")
-    parts = [part for part in visible if part.suffix.lower() in ENDINGS]
+        inner = kind_of(Path(part.stem)) if part.suffix.lower() in (*OTHER_PACKED, *PACKED) else ""
+        if inner and not kind_of(part):
+            raise DataError(f"{part.as_posix()}: is packed in a way that is not read: unpack it, or move it elsewhere")
+    endings = OF_FOLDERS if path.is_dir() else (*TEXT, PARQUET)
+    parts = [part for part in visible if kind_of(part) and text_ending(part) in endings]
     if not parts:
         where = "in this folder" if path.is_dir() else "of this pattern"
-        raise DataError(f"{path.as_posix()}: there is no file {where} that ends in {' or '.join(ENDINGS)}")
+        raise DataError(f"{path.as_posix()}: there is no file {where} that ends in {', '.join(endings)}")
     return tuple(parts)
 
 

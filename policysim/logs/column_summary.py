@@ -20,6 +20,7 @@ import pandas as pd
 from policies.arrays import IntArray
 from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_of, sorted_keys
 from policysim.files.bad_rows import DataError
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import coded, missing, numbers, read_table
 from policysim.logs.log_source import JOINT
 from policysim.logs.log_tables import joined_columns
@@ -258,15 +259,15 @@ MOST_CODES = 20
 FULL_GRID = 0.7
 
 
-def read_columns(path: Path, *, header: bool) -> list[ColumnSummary]:
-    """The columns of a file, CSV or Parquet; without a `header`, of a CSV file by their places.
+def read_columns(path: Path, stated: CsvFormat = RECOGNISED) -> list[ColumnSummary]:
+    """The columns of a file; what is not `stated` of a text file is recognised.
 
     Raises
     ------
     DataError
         For a file that cannot be read, or has too many columns.
     """
-    table = read_table(path, header=header)
+    table = read_table(path, stated=stated)
     if len(table.columns) > MOST_COLUMNS:
         raise DataError(
             f"{table.name}: has {len(table.columns):,} columns; init compares all pairs, and takes up to "

@@ -25,7 +25,7 @@ from envs.toml_reader import one_line
 from policies.arrays import IntArray
 from policysim.errors import UsageError, optional
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line, raise_bad_parts
-from policysim.files.columns_file import open_columns, row_places
+from policysim.files.columns_file import ColumnsFile, open_columns
 from policysim.files.data_table import DataTable
 from policysim.files.many_files import stamp
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
@@ -233,7 +233,8 @@ def count_part(columns: LogColumns, part: Path) -> PartCounts:
     """Count one file; memory does not grow with it. DataError if it changes meanwhile."""
     stamp_before, bad, before = stamp(part), BadRows(), 0
     total, unknown = Kinds(tuple(columns.outcome), columns.later), dict.fromkeys(columns.unknown, 0)
-    for rows in _batches(columns, part):
+    file = open_columns(part, columns.form)
+    for rows in _batches(columns, file):
         distinct, counts = each_once(rows)
         table = DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True))
         tables, where = LogTables({TABLE: table}, "").without_unknown(columns.unknown)
@@ -241,7 +242,7 @@ def count_part(columns: LogColumns, part: Path) -> PartCounts:
         kinds = _kinds(columns, tables, BadRows())
         if kinds is None:  # now row by row
             frame = rows.to_pandas(ignore_metadata=True)
-            table = _PartTable(part.as_posix(), frame, part, columns.header, before)
+            table = _PartTable(part.as_posix(), frame, file, file.header, before)
             _kinds(columns, LogTables({TABLE: table}, "").without_unknown(columns.unknown)[0], bad)
             # Where a bad row is stays known, but not the rows themselves.
             bad.tables = [_without_rows(known) for known in bad.tables]
@@ -279,12 +280,11 @@ class _PartTable(DataTable):
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row, counted from the file's first."""
-        return row_places(Path(self.name), [self.before + row for row in rows], header=self.header)
+        return super().places([self.before + row for row in rows])
 
 
-def _batches(columns: LogColumns, part: Path) -> Iterator[pa.Table]:
+def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[pa.Table]:
     """The columns that are read, some rows at a time."""
-    file = open_columns(part, header=columns.header)
     own = {one_line(name): name for name in file.schema.names}
     chance = (columns.propensity,) if is_column(columns.propensity) else ()
     taken = columns.joined or (columns.treatment,)
@@ -292,7 +292,8 @@ def _batches(columns: LogColumns, part: Path) -> Iterator[pa.Table]:
     for name in names:
         if name not in own:
             raise DataError(
-                f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has {', '.join(own)}"
+                f"{file.path.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
+                f"{', '.join(own)}"
             )
     for batch in file.batches([own[name] for name in names]):
         yield pa.Table.from_batches([batch]).rename_columns(names)
@@ -328,7 +329,7 @@ def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecis
     rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, counts))
     frame = source.space.decode(records[rows])
     frame = frame.assign(**{name: values[rows] for name, values in decisions.outcomes.items()})
-    first = map(one_line, open_columns(source.parts[0], header=source.header).schema.names)
+    first = map(one_line, open_columns(source.parts[0], source.form).schema.names)
     others = pd.DataFrame(index=frame.index, columns=[name for name in first if name not in frame.columns], dtype=float)
     table = DataTable(_said(source.parts), pd.concat([frame, others], axis=1))
     check_outcomes(source, LogTables({TABLE: table}, ""))

@@ -122,7 +122,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
+    read = {role: read_table(path, stated=source.form) for role, path in source.files.items()}
     tables, unknown = LogTables(read, source.id, source.repeats).without_unknown(source.unknown)
     tables = tables.with_joined(source.joined)
     clustered = [source.cluster] if source.cluster else []

@@ -16,7 +16,8 @@ from envs.records import Feature, RecordSpace
 from envs.toml_reader import FINITE, TomlTable, is_finite, require_file, unknown
 from policies.levels import MISSING, LevelKey, level_key
 from policysim.files.bad_rows import DataError
-from policysim.files.many_files import ENDINGS, files_of, is_many
+from policysim.files.csv_format import CHECKS, RECOGNISED, CsvFormat
+from policysim.files.many_files import READABLE, files_of, is_many, kind_of
 from policysim.logs.binning import LEVEL_WANTED, is_level, read_feature
 from policysim.logs.codes import COMPETING, EVENT, ZERO_ONE, read_coded, read_event
 
@@ -70,8 +71,8 @@ class LogColumns:
         The declared domain, in the order of a record.
     joined : tuple of str
         The columns whose combination is the treatment, as in a factorial trial; () where one column holds it.
-    header : bool
-        Whether CSV files begin with the names of their columns; else these are their places, "0" first.
+    form : CsvFormat
+        What is stated of text files: whether they begin with the names of their columns, and how they are written.
     follow_up : FollowUp or None
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
     codes : mapping of str to mapping of str to float
@@ -92,7 +93,7 @@ class LogColumns:
     missing: str
     features: Mapping[str, Feature]
     joined: tuple[str, ...] = ()
-    header: bool = True
+    form: CsvFormat = RECOGNISED
     follow_up: FollowUp | None = None
     codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -133,13 +134,14 @@ class LogColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class LogSource(LogColumns):
-    """Where a log is and what its columns mean.
+    r"""Where a log is and what its columns mean.
 
     Keys
     ----
     file : required
-        a `.csv` or `.parquet` file, its path relative to this one; or three of them. A folder, a pattern such as
-        `"logs/*.parquet"`, or a list of files is one log in many files; policysim counts it
+        a file that ends in `.csv`, `.tsv`, `.txt` or `.dat` (`.gz` or `.zst` may follow), or in `.parquet`, its path
+        relative to this one; or three of them. A folder, a pattern such as `"logs/*.parquet"`, or a list of files is
+        one log in many files; policysim counts it
     file.features : required with three files
         a row for each patient: `id` and features
     file.actions : required with three files
@@ -149,8 +151,15 @@ class LogSource(LogColumns):
     id : none
         the column of patients' ids, by which three files are joined; without it, row by row
     header : true
-        `true` if CSV files begin with the names of their columns. With `false` the names are their places: "0", "1" and
-        so on
+        `true` if text files begin with the names of their columns. With `false` the names are their places: "0", "1"
+        and so on
+    separator : recognised
+        what stands between columns: `","`, `";"`, `"|"`, `"\t"` (tab) or `" "` (any number of spaces and tabs)
+    decimal : recognised
+        the decimal sign, `"."` or `","`. Where it is not stated, a number that also has the other sign is refused
+    encoding : recognised
+        UTF-8, Windows-1252 (Latin-1) and UTF-16 are recognised; any other that Python knows is to be stated:
+        `"mac-roman"`
     cluster : none
         the column of what patients have in common: village, ward, or the `id` where a person has several rows, which
         only then may repeat. Folds and intervals are by whole clusters, of which each treatment needs at least 8
@@ -399,7 +408,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         outcome_model=table.choice("model", OUTCOME_MODELS, LINEAR),
         features=_features(table),
         joined=joined,
-        header=table.flag("header", default=True),
+        form=read_format(table),
         outcome_checked=table.names("outcome_checked", list(outcome), "outcome"),
         study=table.file.path,
         unread=len(guesses),
@@ -455,8 +464,8 @@ def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path,
 def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
     """The path of a file that the table names at `key`, and that is there."""
     path = folder / name
-    if name and path.suffix.lower() not in ENDINGS:
-        table.fail(f"must end in .csv or .parquet, got {name!r}", *key)
+    if name and not kind_of(path):
+        table.fail(f"must end in {READABLE}, got {name!r}", *key)
     elif name:
         try:
             require_file(path)
@@ -465,6 +474,18 @@ def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
         except OSError as error:
             table.fail(f"{path.as_posix()}: cannot be read: {error.strerror}", *key)
     return path
+
+
+def read_format(table: TomlTable) -> CsvFormat:
+    """How a table in text is written, as far as a study states it."""
+    stated = {key: table.column(key, "") for key in CHECKS}
+    for key, check in CHECKS.items():
+        try:
+            stated[key] and check(stated[key])
+        except ValueError as error:
+            table.fail(str(error), key)
+            stated[key] = ""
+    return CsvFormat(table.flag("header", default=True), **stated)
 
 
 def _joined(table: TomlTable) -> tuple[str, ...]:
@@ -636,7 +657,7 @@ def _features(table: TomlTable) -> dict[str, Feature]:
 
 def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
-    if not source.header and TABLE not in source.files:
+    if not source.form.header and TABLE not in source.files:
         return  # the same place in three files names three columns
     uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
     uses |= {source.propensity: "propensity"} if is_column(source.propensity) else {}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import FINITE
 from policies.levels import LevelKey, level_key
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.csv_format import CsvFormat
 from policysim.files.data_table import read_table, typed
 from policysim.logs.codes import coded_outcome
 from policysim.logs.load_log import LoggedDecisions, read_decisions
@@ -63,6 +64,9 @@ def read_log(
     treatments: Mapping[str, str] | None = None,
     id: str | int | None = None,  # noqa: A002 - as the study file's key
     header: bool = True,
+    separator: str = "",
+    decimal: str = "",
+    encoding: str = "",
     missing: str = "refuse",
     range: tuple[float, float] | None = None,  # noqa: A002 - as the study file's key
     unknown: Sequence[Any] | Mapping[Any, Sequence[Any]] = (),
@@ -72,8 +76,9 @@ def read_log(
     Parameters
     ----------
     table : path, DataFrame or array, optional
-        One table with a row for each decision; a path ends in .csv or .parquet. Columns of an array, and of a CSV file
-        without a header, are named by their places, "0" first; 0 means the same as "0" wherever a column is named.
+        One table with a row for each decision; a path ends in .csv, .tsv, .txt, .dat (.gz and .zst may follow) or
+        .parquet. Columns of an array, and of a text file without a header, are named by their places, "0" first; 0
+        means the same as "0" wherever a column is named.
     features, actions, outcomes : path, DataFrame or array, optional
         Three tables in place of one. They are joined by `id`, else row by row. `actions` holds the column `treatment`,
         or a column of 0 and 1 for each treatment; columns of the last two that are not named here are left out.
@@ -93,7 +98,9 @@ def read_log(
     id : str, optional
         The column of patients' ids, which must be unique; it becomes the index.
     header : bool
-        Whether the first line of a CSV file names its columns.
+        Whether the first line of a text file names its columns.
+    separator, decimal, encoding : str
+        How a text file is written, where its beginning leaves that open (`policysim.files.csv_format.CsvFormat`).
     missing : str
         What is done with rows without an outcome: "refuse" (they are bad rows), "exclude" (their number for each
         treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`). "exclude" is right if
@@ -133,7 +140,7 @@ def read_log(
     one_of(missing, MISSING_CHOICES, "missing")
     limits = _checked_range(range, missing)
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
-    tables = _tables(table, three, "" if id is None else str(id), header=header)
+    tables = _tables(table, three, "" if id is None else str(id), CsvFormat(header, separator, decimal, encoding))
     together = tuple(map(str, as_list(treatment) or ()))
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
     if len({level_key(value) for value, _ in declared}) < len(declared):
@@ -178,13 +185,13 @@ def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[floa
     return float(low), float(high)
 
 
-def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, *, header: bool) -> LogTables:
+def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, form: CsvFormat) -> LogTables:
     given = {role: data for role, data in three.items() if data is not None}
     if (table is None) != bool(given) or len(given) not in (0, len(three)):
         raise ValueError("read_log needs one table, or all three of features, actions and outcomes.")
     if table is not None:
         given = {TABLE: table}
-    return LogTables({role: read_table(data, role, header=header) for role, data in given.items()}, ids)
+    return LogTables({role: read_table(data, role, stated=form) for role, data in given.items()}, ids)
 
 
 def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:

@@ -10,6 +10,7 @@ from string import Template
 
 from policies.catalogue import WITHOUT_LEAD
 from policies.levels import NO_VALUE, level_of
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.logs.column_summary import words
 from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT
@@ -22,7 +23,7 @@ TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def study_text(
-    file: str, stem: str, study: str, roles: Roles, features: Features, *, header: bool = True
+    file: str, stem: str, study: str, roles: Roles, features: Features, *, stated: CsvFormat = RECOGNISED
 ) -> tuple[str, str]:
     """The text of a study, and what the screen says of it.
 
@@ -34,8 +35,8 @@ def study_text(
         What they are called in the title.
     study : str
         The study's own path, for the command that comes next.
-    header : bool
-        Whether the file's first line names its columns.
+    stated : CsvFormat
+        What the user has said of how the file is written.
     """
     treatment, joined, chosen = roles.treatment, [part.name for part in roles.joined], features.chosen
     gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
@@ -44,11 +45,12 @@ def study_text(
     names = treatment_names(roles)
     counts = dict(zip((str(level_of(value)) for value in treatment.values), treatment.counts, strict=True))
     better = f"{toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better"
+    written = [f"\n{key} = {toml_string(value)}" for key, value in stated.keys.items()]
     slots = {
         "data": toml_safe(file),
         "rows": f"{treatment.n_rows:,}",
         "title": toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
-        "file": toml_string(file) + ("" if header else "\nheader = false"),
+        "file": toml_string(file) + ("" if stated.header else "\nheader = false") + "".join(written),
         "id": _filled("id", id=toml_string(roles.id)) if roles.id else "",
         "treatment": toml_list(joined) if joined else toml_string(treatment.name),
         "arms": JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in names),

@@ -11,6 +11,7 @@ from policies.arrays import IntArray
 from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted, missing_hint
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import DataTable, coded, numbers, read_table
 from policysim.progress import SILENT, Progress
 from policysim.release.people import People
@@ -85,14 +86,15 @@ def read_counts(
     candidates: FeatureLevels | None = None,
     groups: FeatureLevels | None = None,
     people: People | None = None,
+    stated: CsvFormat = RECOGNISED,
     progress: Progress = SILENT,
 ) -> Counts:
-    """Read and check a CSV file of people or of counts.
+    """Read and check a file of people or of counts.
 
     Parameters
     ----------
     path : Path
-        Ends in .csv or .parquet. The first line of CSV names the columns; blank lines are skipped.
+        A file (`policysim.files.many_files.READABLE`); blank lines of text are skipped.
     column : str, optional
         The column that holds the candidates; by default the only one that is not `score` or `by`.
     score : str, optional
@@ -105,6 +107,8 @@ def read_counts(
         All groups, likewise.
     people : People, optional
         Whose rows they are; by default each is a person's.
+    stated : CsvFormat, optional
+        How a text file is written, where its beginning leaves that open.
     progress : Progress, optional
         Reports the bytes read.
 
@@ -117,7 +121,7 @@ def read_counts(
     DataError
         A line for each of the first 20 bad values, and how many more there are; or one line about the file as a whole.
     """
-    table = read_table(path, may_be_empty=True, progress=progress).with_bare_names()
+    table = read_table(path, stated=stated, may_be_empty=True, progress=progress).with_bare_names()
     column = _candidate_column(table, column, score, by)
     if not len(table) and (candidates is None or (by is not None and groups is None)):
         raise DataError(f"{table.name}: has no rows below its header")

@@ -29,7 +29,7 @@ from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policysim.errors import OutputError, optional
 from policysim.files.bad_rows import DataError
-from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.columns_writer import check_ending, open_writer
 from policysim.files.many_files import file_digest, is_file
 from policysim.files.whole_files import check_writable, keep_closed, sync, temporary_folder
 from policysim.progress import SILENT, Progress

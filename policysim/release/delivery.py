@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from policysim.errors import EXIT_CHECK, OutputError
-from policysim.files.many_files import ENDINGS
+from policysim.files.many_files import CSV, PARQUET
 from policysim.files.terminal import complain, json_text
 from policysim.files.whole_files import check_writable, has_content, keep_closed, remove_empty, sync, temporary_folder
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
@@ -245,7 +245,7 @@ def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> No
     name = out.as_posix()
     if ending and out.suffix.lower() != ending:
         raise OutputError(f"{name}: must end in {ending}")
-    if not ending and (out.name in ("", "..") or out.suffix.lower() in ENDINGS):
+    if not ending and (out.name in ("", "..") or out.suffix.lower() in (CSV, PARQUET)):
         raise OutputError(f"{name}: must be a new folder, as the data are in a folder")
     if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
         must = "must end" if simulated else "is a release's, and must not end"
@@ -260,7 +260,7 @@ def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> No
     if out.exists() and out.is_dir() == bool(ending):
         raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
     for path in sorted(out.iterdir()) if out.is_dir() else ():
-        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
+        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in (CSV, PARQUET):
             raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
     return None
 

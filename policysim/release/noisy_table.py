@@ -26,7 +26,7 @@ from policies.discrete_laplace import Below, discrete_laplace, standard_deviatio
 from policies.levels import Levels
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.columns_file import open_writer
+from policysim.files.columns_writer import open_writer
 from policysim.files.whole_files import keep_closed, sync
 from policysim.numbers import enough
 from policysim.progress import SILENT, Progress
@@ -167,7 +167,7 @@ def release_table(
         ".csv",
         seed=seed,
         ledger=ledger,
-        asked=("table", plan, people.id),
+        asked=("table", plan, people.id, source.dialects),
         draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     return {

@@ -34,6 +34,7 @@ from policies.problem import DecisionProblem
 from policies.records import RECORD, has_features
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, got
 from policysim.files.columns_file import check_distinct, open_columns
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.progress import SILENT, Progress
 from policysim.release.ledger import id_text
 
@@ -180,11 +181,13 @@ class Patients:
     Parameters
     ----------
     source : Path or DataFrame
-        A .csv or .parquet file, which is read a batch at a time; or a table.
+        A file (`policysim.files.many_files.READABLE`), which is read a batch at a time; or a table.
     problem : DecisionProblem
     columns : Columns
     ledger : Ledger
         By whose digests patients are known.
+    stated : CsvFormat, optional
+        How a text file is written, where its beginning leaves that open.
 
     Attributes
     ----------
@@ -207,13 +210,15 @@ class Patients:
         columns: Columns,
         ledger: Ledger,
         progress: Progress = SILENT,
+        *,
+        stated: CsvFormat = RECOGNISED,
     ) -> None:
         """Read and check them all."""
         self.n_rows, self.replaced = 0, Counter[str]()
         self._problem, self._columns, self._ledger = problem, columns, ledger
         self._sql = sqlite3.connect("", isolation_level=None)
         self._sql.executescript(TABLES)
-        table, batches = _opened(source, columns.names, progress)
+        table, batches = _opened(source, columns.names, progress, stated)
         bad = BadRows()
         for frame in batches:
             self._read(frame, table, bad)
@@ -284,11 +289,11 @@ def _room() -> Iterator[None]:
 
 
 def _opened(
-    source: Path | pd.DataFrame, names: Sequence[str], progress: Progress
+    source: Path | pd.DataFrame, names: Sequence[str], progress: Progress, stated: CsvFormat
 ) -> tuple[PlacedRows, Iterator[pd.DataFrame]]:
     """What names the rows of a source, and some of its columns in batches; DataError for a column that is not there."""
     if isinstance(source, Path):
-        title, file = source.as_posix(), open_columns(source)
+        title, file = source.as_posix(), open_columns(source, stated)
         columns = file.schema.names
     else:
         title, columns = "patients", list(map(str, source.columns))

@@ -146,7 +146,7 @@ def _countable_log(log: Study | str | Path, features: Sequence[str] | None) -> L
         if applies:
             raise DataError(f"{source.study}: {reason}")
     # An id that the study names is checked where the log is read.
-    for table in (read_table(path, header=source.header) for path in source.files.values() if not source.id):
+    for table in (read_table(path, stated=source.form) for path in source.files.values() if not source.id):
         for name in filter(is_id, table.columns):
             if name not in source.features and 1 < table[name].nunique() < len(table):
                 raise DataError(

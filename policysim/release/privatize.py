@@ -13,7 +13,9 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.columns_writer import open_writer
+from policysim.files.csv_format import RECOGNISED, CsvFormat
+from policysim.files.many_files import CSV, csv_name, kind_of
 from policysim.files.whole_files import keep_closed, sync
 from policysim.numbers import enough, inert
 from policysim.progress import SILENT, Progress
@@ -104,8 +106,9 @@ def privatize_files(
     Parameters
     ----------
     out : Path
-        Of one file: ends as it does, and is not it. Of a folder: a folder, in which each file keeps its name. Of a
-        simulation, and of nothing else, its name ends in .simulated, or .simulated.csv.
+        Of one file: ends in .csv for text, in .parquet for Parquet, and is not it. Of a folder: a folder, in which each
+        file keeps its name, but for these endings. Of a simulation, and of nothing else, its name ends in .simulated,
+        or .simulated.csv. Text is written in UTF-8, with commas between columns and decimal points.
     seed : int, optional
         For a simulation. By default the operating system's randomness, for a release.
     ledger : Ledger, optional
@@ -126,17 +129,17 @@ def privatize_files(
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
     people = people or People()
-    for column, levels in plan.levels.items() if ".csv" in {check_ending(file.path) for file in source.files} else ():
+    for column, levels in plan.levels.items() if CSV in {kind_of(file.path) for file in source.files} else ():
         if any(inert(text) != text for text in (column, *levels)):
             must = "begins with =, +, - or @, as formulas of spreadsheets do: name it otherwise, or use .parquet"
             raise DataError(f"{column}: the column or one of its levels {must}")
     answer = release_files(
         source,
         out,
-        "" if source.several else check_ending(source.path),
+        "" if source.several else kind_of(source.path),
         seed=seed,
         ledger=ledger,
-        asked=("values", plan, people.id),
+        asked=("values", plan, people.id, source.dialects),
         draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     tables = list(map(Table, plan.parts, answer["counts"]))
@@ -160,8 +163,8 @@ def _draw(
         out.mkdir()
     for file, steps in source.in_turn(progress):
         codes = Codes(file, plan.features, bad, people)
-        target = out / file.path.name if source.several else out
-        with open_writer(target, codes.schema, check_ending(file.path)) as writer:
+        target = out / csv_name(file.path) if source.several else out
+        with open_writer(target, codes.schema, kind_of(file.path)) as writer:
             for batch in file.batches(progress=steps):
                 read = codes.read(batch)
                 if read is None:
@@ -197,7 +200,9 @@ def _draw(
     )
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[dict[str, Any], list[Table]]:
+def read_private(
+    path: Path, progress: Progress = SILENT, stated: CsvFormat = RECOGNISED
+) -> tuple[dict[str, Any], list[Table]]:
     """Estimate the true counts from a private file, or a folder of them, and the note beside it.
 
     Raises
@@ -207,7 +212,7 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[dict[str, Any
     """
     plan, note = read_note(path)
     tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
-    for file, steps in open_source(path).in_turn(progress):
+    for file, steps in open_source(path, stated).in_turn(progress):
         for column in plan.levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")

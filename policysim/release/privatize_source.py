@@ -21,8 +21,10 @@ from policies.levels import (
 )
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.files.many_files import file_digest, files_of, stamp
+from policysim.files.columns_file import ColumnsFile, open_columns
+from policysim.files.csv_format import RECOGNISED, CsvFormat
+from policysim.files.dialect import Dialect
+from policysim.files.many_files import READABLE, csv_name, file_digest, files_of, kind_of, stamp
 from policysim.progress import SILENT, Progress
 from policysim.release.people import People
 
@@ -58,6 +60,11 @@ class Source:
         return self.path.is_dir()
 
     @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """How the files are written, which is part of what is asked."""
+        return tuple(dict.fromkeys(file.dialect for file in self.files))
+
+    @property
     def unit(self) -> str:
         """What a step of progress is."""
         return "file" if self.several else self.files[0].unit
@@ -91,19 +98,25 @@ class Source:
             raise DataError(f"{self.path.as_posix()}: cannot be read: {error.strerror}") from None
 
 
-def open_source(path: Path) -> Source:
-    """Read the headers of a file, or of the files of a folder.
+def open_source(path: Path, stated: CsvFormat = RECOGNISED) -> Source:
+    """Read the headers of a file, or of the files of a folder; what is not `stated` of text is recognised.
 
     Raises
     ------
     DataError
-        If there are none, one cannot be read, or its columns are not those of the first.
+        If there are none, one cannot be read, or its columns are not those of the first; for two of one name but for
+        their endings, as what is made of them has the same name.
     """
     stamps, files = [], []
+    names: set[str] = set()
     for part in files_of(path) if path.is_dir() else (path,):
-        check_ending(part)  # before whether there is such a file
+        if not kind_of(part):  # before whether there is such a file
+            raise DataError(f"{part.as_posix()}: the name must end in {READABLE}")
+        if csv_name(part) in names:
+            raise DataError(f"{part.as_posix()}: another file of the folder has this name, but for its ending")
+        names.add(csv_name(part))
         stamps.append(stamp(part))
-        files.append(open_columns(part, plain=True))
+        files.append(open_columns(part, stated))
         others = set(files[0].schema.names) ^ set(files[-1].schema.names)
         if others:
             one = f"only one of them has {min(others)!r}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.columns_file import open_columns
+from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of, is_many
 from policysim.logs.censoring import censoring_words
@@ -313,8 +315,8 @@ def all_with_reward(data: LoggedData) -> dict[str, Any]:
     return {"rows_read": data.n_patients, "missing": none, **known}
 
 
-def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
-    """A .csv or .parquet file with the columns action, reward, propensity and covariates.
+def read_log_file(path: Path, actions: Sequence[str], stated: CsvFormat = RECOGNISED) -> LogToEvaluate:
+    """A file, text or Parquet, with the columns action, reward, propensity and covariates.
 
     Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
     refuses: those with gaps, for instance, or text with so many distinct values that it names patients. `actions` are
@@ -326,7 +328,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
         As `read_log`; where there are no propensities it says what to do.
     """
     try:
-        frame = read_log(path, treatments={name: name for name in actions})
+        frame = read_log(path, treatments={name: name for name in actions}, **asdict(stated))
     except NoPropensityError:
         raise DataError(
             f"{path.as_posix()}: there is no column {PROPENSITY}: add it (the probability with which each patient got "
@@ -334,7 +336,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
             f"policysim init {path.as_posix()}"
         ) from None
     data = read_log_frame(frame)
-    table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
+    table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), open_columns(path, stated))
     known = known_before(table.frame_of(table.columns))
     known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
     predictors = []
@@ -346,7 +348,11 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
 
 
 def count_log_file(
-    path: Path, policy: OutsidePolicy, executor: Executor | None = None, progress: Progress = SILENT
+    path: Path,
+    policy: OutsidePolicy,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    stated: CsvFormat = RECOGNISED,
 ) -> LogToEvaluate:
     """The same of a file, a folder or a pattern, whose rows are counted by what the policy knows of them.
 
@@ -364,6 +370,7 @@ def count_log_file(
         utility_range=None,
         missing=REFUSE,
         features={feature.name: feature for feature in space.features},
+        form=stated,
     )
     records, found, _ = count_parts(columns, files_of(path), executor, progress)
     frame = space.decode(records)
@@ -382,6 +389,7 @@ def evaluate_on(
     clip: float | None = None,
     seed: int | None = None,
     counted: bool = False,
+    stated: CsvFormat = RECOGNISED,
     executor: Executor | None = None,
     progress: Progress = SILENT,
 ) -> tuple[LogToEvaluate, PolicyOnLog]:
@@ -416,9 +424,9 @@ def evaluate_on(
     if not isinstance(log, Path):
         opened = read_study_log(log, executor, progress, counted=counted)
     elif counted:
-        opened = count_log_file(log, policy, executor, progress)
+        opened = count_log_file(log, policy, executor, progress, stated)
     else:
-        opened = read_log_file(log, policy.actions)
+        opened = read_log_file(log, policy.actions, stated)
     seed = seed if seed is not None else study.seed if study else 0
     options: dict[str, Any] = {"estimator": estimator, "outcome_model": model, "clip": clip, "seed": seed}
     return opened, evaluate_policy(opened, policy, **options, progress=progress)

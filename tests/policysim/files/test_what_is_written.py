@@ -14,7 +14,7 @@ from private_files import read_rows, run
 
 from policysim.cli.main import main
 from policysim.errors import OutputError
-from policysim.files.columns_file import open_writer
+from policysim.files.columns_writer import open_writer
 from policysim.files.whole_files import write_files
 from policysim.numbers import to_csv
 

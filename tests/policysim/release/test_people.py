@@ -146,7 +146,7 @@ def test_rows_without_an_id_are_bad_and_a_site_beside_patients_may_repeat(here, 
 
 
 def test_people_are_known_across_files_and_batches(here, capsys, monkeypatch):
-    monkeypatch.setattr("policysim.files.columns_file.CSV_BLOCK", 64)
+    monkeypatch.setattr("policysim.files.columns_file.BLOCK", 64)
     for name in "ab":
         write_part(here / "parts" / f"{name}.csv", [[f"p{i % 7}", "y", "0", ""] for i in range(50)])
     for old in ("0000.csv", "0001.csv"):

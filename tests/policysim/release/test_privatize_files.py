@@ -134,7 +134,7 @@ def test_a_category_with_room_for_few_values_takes_all_declared_levels(tmp_path)
 def test_many_batches_are_one_file(tmp_path, monkeypatch, ending):
     data = write_people(tmp_path / f"data{ending}", 500)
     whole = read_rows(privatized(data, LEVELS, name="whole"))
-    monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
+    monkeypatch.setattr(columns_file, "BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
     steps, expected = [], []
     file = open_columns(data)

@@ -16,7 +16,7 @@ NA = "; a level NA takes missing values"
 @pytest.mark.parametrize("block", [1 << 20, 64])
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_rows_outside_of_the_levels_are_counted_and_named(capsys, tmp_path, monkeypatch, ending, block):
-    monkeypatch.setattr(columns_file, "CSV_BLOCK", block)
+    monkeypatch.setattr(columns_file, "BLOCK", block)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", block)
     data = tmp_path / f"data{ending}"
     sexes = ["0", "1", "2", "", "1", "NaN"] + ["1"] * 30 + ["9"] * 20
@@ -59,7 +59,7 @@ def test_all_rows_of_another_length_are_listed_with_their_lines(capsys, tmp_path
 
 
 def test_a_row_longer_than_what_is_read_at_a_time_is_one_line(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(columns_file, "CSV_BLOCK", 1 << 10)
+    monkeypatch.setattr(columns_file, "BLOCK", 1 << 10)
     data = tmp_path / "data.csv"
     data.write_text("age_band,sex,note\nold,1," + "x" * 5000 + "\n")
     fails(capsys, data, f"{data}: a row is longer than 0 MiB, or a quote is opened and never closed")
