@@ -242,9 +242,13 @@ def _with_points(file: ColumnsFile, batch: pa.RecordBatch, before: int) -> Any:
             continue
         rows = pc.indices_nonzero(pc.match_substring_regex(column, dialect.refused))
         if len(rows):
-            what = {b".": "a number with a point, where commas are decimal signs", b",": "a number with a comma"}[sign]
-            said = f"{file.places([before + rows[0].as_py()])[0]}: {batch.schema.names[place]}: is {what}"
-            raise DataError(f"{said}: without commas or points between thousands, {to_state('decimal', ',', '.')}")
+            what = "is a number with a point, where commas are decimal signs"
+            what = what if sign == b"." else "is a number with a comma"
+            instead = f": without commas or points between thousands, {to_state('decimal', ',', '.')}"
+            if not dialect.strict:
+                what, instead = "may have points between thousands: remove them", ""
+            place_of_row = file.places([before + rows[0].as_py()])[0]
+            raise DataError(f"{place_of_row}: {batch.schema.names[place]}: {what}{instead}")
     if dialect.decimal == COMMA:
         columns = [pc.replace_substring_regex(column, DECIMAL_COMMA, r"\1.\2") for column in columns]
     return pa.record_batch(columns, schema=batch.schema)

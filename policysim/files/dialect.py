@@ -52,7 +52,8 @@ _UTF8_SIGN = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _SEP_LINE = re.compile(r'\s*"?sep=(.)"?\s*', re.IGNORECASE)
 # A cell between spaces: all of it within quotes, or none.
-_SPACED_CELL = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t]+')
+_QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
+_SPACED_CELL = re.compile(rf"{_QUOTED_CELL.pattern}(?=[ \t]|$)|[^ \t]+")
 
 # Numbers as RE2 and Python read them: with a decimal comma, with thousands between commas, and with points likewise.
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
@@ -81,7 +82,7 @@ class Dialect:
     first_line : int
         The number of the line behind them.
     strict : bool
-        Whether the decimal sign was recognised, so that numbers with a comma are refused where it is a point.
+        Whether the decimal sign was recognised, so that numbers with another are refused.
     """
 
     encoding: str = UTF8
@@ -99,9 +100,13 @@ class Dialect:
 
     @property
     def refused(self) -> str:
-        """The regular expression of numbers that are written with another decimal sign; "" if they may be there."""
+        """The regular expression of numbers that may be others than they seem; "" if none can be.
+
+        These are all with another decimal sign, if it was recognised; and points between thousands, which would be
+        read as decimal ones. With commas between them a number is none.
+        """
         if self.decimal == ",":
-            return POINTS
+            return POINTS if self.strict else _THOUSANDS % ("[.]", ",")
         return COMMAS if self.strict else ""
 
 
@@ -146,7 +151,7 @@ def text_lines(path: Path, dialect: Dialect) -> Iterator[str]:
 
 def _tabbed(path: Path, number: int, line: str) -> str:
     cells = spaced_cells(line)
-    if len(line) == BLOCK or any(cell.startswith('"') and not _SPACED_CELL.fullmatch(cell) for cell in cells):
+    if len(line) == BLOCK or any(cell.startswith('"') and not _QUOTED_CELL.fullmatch(cell) for cell in cells):
         reason = f"a row is longer than {BLOCK >> 20} MiB, or a quote is opened and not closed on its line"
         raise DataError(f"{path.as_posix()}:{number}: {reason}")
     return "\t".join(cells) + "\n"
@@ -226,8 +231,8 @@ def _wide(start: bytes) -> str:
     for encoding, zero in (("utf-16-le", 1), ("utf-16-be", 0)):
         zeros = start[zero::2].count(0)
         if 2 * zeros > len(start) // 2 and not start[1 - zero :: 2].count(0):
-            text = codecs.getincrementaldecoder(encoding)().decode(start)
-            if not re.search("[\x00-\x08\x0e-\x1f]", text):
+            text = codecs.getincrementaldecoder(encoding)("replace").decode(start, len(start) < LOOKED_AT)
+            if not re.search("[\x00-\x08\x0e-\x1f\ufffd]", text):
                 return encoding
     return ""
 
@@ -325,6 +330,8 @@ class Sample:
         sizes = {sign: [len(cells) for _, cells in self.rows(sign)] for sign in SEPARATORS if sign in self.text}
         fits = [sign for sign, counts in sizes.items() if counts and min(counts) == max(counts) > 1]
         rivals = [sign for sign in fits if sign != SPACE or self._all_numbers(fits)]
+        # Quotes speak for what they are next to.
+        rivals = [sign for sign in rivals if len(rivals) == 1 or self._is_strict(sign)]
         if len(rivals) > 1:
             signs = " or ".join("a tab" if sign == TAB else "a space" if sign == SPACE else sign for sign in rivals)
             first, states = self.rows(rivals[0])[0][0], to_state("separator", *rivals)
@@ -334,10 +341,20 @@ class Sample:
         headed = [sign for sign, counts in sizes.items() if sign != SPACE and counts and counts[0] > 1]
         if headed:  # some rows are longer or shorter
             return max(headed, key=lambda sign: sizes[sign].count(sizes[sign][0]))
-        if SPACE in fits and len(sizes[SPACE]) > 1:
-            return self._spaces()
+        if _alike(sizes.get(SPACE, [])[1:]):
+            return self._spaces(in_all=SPACE in fits)
         regular = [sign for sign, counts in sizes.items() if sign != SPACE and _alike(counts[1:])]
         return regular[0] if len(regular) == 1 else COMMA
+
+    def _is_strict(self, separator: str) -> bool:
+        """Whether nothing stands behind a closing quote but this."""
+        lines = self.text.splitlines(keepends=True)
+        try:
+            for _ in csv.reader(lines[:-1] if self.cut else lines, delimiter=separator, strict=True):
+                pass
+        except csv.Error as error:
+            return "expected after" not in str(error)
+        return True
 
     def _all_numbers(self, fits: Sequence[str]) -> bool:
         """Whether all cells between spaces are numbers, but not all of those between something else that fits."""
@@ -347,11 +364,17 @@ class Sample:
     def _are_numbers(self, separator: str) -> bool:
         return all(_NUMBER.fullmatch(cell) for _, cells in self._below(self.rows(separator)) for cell in cells)
 
-    def _spaces(self) -> str:
-        """Spaces, if they make a column of numbers; DataError for words, which may as well be one column."""
-        columns = zip(*(cells for _, cells in self._below(self.rows(SPACE))), strict=True)
-        if any(all(map(_NUMBER.fullmatch, column)) for column in columns):
+    def _spaces(self, *, in_all: bool) -> str:
+        """Spaces, if they make a column of numbers; DataError for words, which may as well be one column.
+
+        They may be in all rows, or in all but the first, which is then one column's name if it has none.
+        """
+        first, *rows = (cells for _, cells in self.rows(SPACE))
+        columns = zip(*(rows if self.header or not in_all else [first, *rows]), strict=True)
+        if any(all(map(_NUMBER.fullmatch, column)) for column in columns) and len(first) > 1:
             return SPACE
+        if not in_all:
+            return COMMA
         states = to_state("separator", SPACE, COMMA)
         raise DataError(f"{self.name}:{self.first_line}: is it one column of words, or are there more?: {states}")
 

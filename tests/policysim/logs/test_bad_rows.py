@@ -116,7 +116,7 @@ def test_one_hot_rows_must_be_0_and_1_and_sum_to_1(load, section, small_trial):
         ("arm,success,age,sex\n", "has no rows below its header"),
         ("arm,success,age,sex\n0,1,30\n", "trial.csv:2: row 1: must have 4 columns as the header has, got 3"),
         ("arm,arm\n0,1\n", "two columns are named 'arm'"),
-        ("arm,success\n\x81\n", "must be UTF-8 text"),
+        ("arm,success\n\x81\n", "trial.csv:2: is no text in UTF-8 or Windows-1252: state encoding = "),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_in_one_line(load, section, tmp_path, content, said):

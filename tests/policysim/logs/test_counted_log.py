@@ -124,7 +124,7 @@ def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, cap
     for said, found in (
         (
             '"empty"',
-            "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv or .parquet",
+            "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv, .tsv, .parquet",
         ),
         ('"parts/*.parquet"', "study.toml:3: data.file: {0}/parts/*.parquet: there is no file of this pattern"),
         ('["parts/0000.csv", "parts/0000.csv"]', "study.toml:3: data.file[1]: names 'parts/0000.csv' twice"),
@@ -143,12 +143,15 @@ def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, cap
 
 def test_rows_in_compressed_files_are_not_left_out_in_silence(tmp_path, capsys):
     study = write_parts(tmp_path, FRAME, 2)
-    for packed in ("0002.csv.gz", "0002.PARQUET.zst"):
+    for packed in ("0002.csv.zip", "0002.PARQUET.zst"):
         (tmp_path / "parts" / packed).touch()
         assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
-        assert f"parts/{packed}: is compressed: unpack it, or move it elsewhere" in capsys.readouterr().err
+        assert (
+            f"parts/{packed}: is packed in a way that is not read: unpack it, or move it elsewhere"
+            in capsys.readouterr().err
+        )
         (tmp_path / "parts" / packed).unlink()
-    for other in ("notes.txt.gz", ".0002.csv.gz"):
+    for other in ("notes.txt.gz", ".0002.csv.zip"):
         (tmp_path / "parts" / other).touch()
     assert [part.name for part in files_of(tmp_path / "parts")] == ["0000.csv", "0001.csv"]
 
@@ -206,7 +209,7 @@ def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monke
         count_log(source)
     monkeypatch.undo()
     part.write_bytes(b"\x81\xfe\x00")
-    with pytest.raises(DataError, match=r"0001\.csv: must be UTF-8 text"):
+    with pytest.raises(DataError, match=r"0001\.csv: is no text, or in an encoding to state"):
         count_log(source)
     part.unlink()
     with pytest.raises(DataError, match=r"0001\.csv: cannot be read: No such file or directory"):

@@ -163,7 +163,7 @@ def test_three_files_may_have_an_action_in_each_column(read_section, section, tm
     [
         ('file = "trial.csv"', "", 1, "data: file is missing"),
         ('"trial.csv"', '"gone.csv"', 3, "data.file: there is no file"),
-        ('"trial.csv"', '"trial.xlsx"', 3, "data.file: must end in .csv or .parquet, got 'trial.xlsx'"),
+        ('"trial.csv"', '"trial.xlsx"', 3, "data.file: must end in .csv, .tsv, .txt or .dat"),
         ('"trial.csv"', '{ features = "f.csv", actions = "a.parquet" }', 3, "outcomes is missing"),
         ('treatment = "arm"', "", 1, "data: treatment is missing"),
         ('treatment = "arm"', 'treatmemt = "arm"', 4, "unknown key 'treatmemt'; did you mean 'treatment'?"),

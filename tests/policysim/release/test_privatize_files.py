@@ -14,6 +14,7 @@ from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_peopl
 
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
+from policysim.files.csv_format import CsvFormat
 from policysim.progress import Progress
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import Randomization
@@ -25,7 +26,9 @@ CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 def privatized(path, levels, name="private", **options):
     """The private file of a file, in a simulation."""
     out = path.with_name(f"{name}.simulated{path.suffix}")
-    privatize_files(open_source(path), out, Randomization(levels, 1.0), seed=1, **options)
+    privatize_files(
+        open_source(path, CsvFormat(separator=",", decimal=".")), out, Randomization(levels, 1.0), seed=1, **options
+    )
     return out
 
 

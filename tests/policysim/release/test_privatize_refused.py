@@ -40,7 +40,7 @@ def test_rows_outside_of_the_levels_are_counted_and_named(capsys, tmp_path, monk
         (b"age_band,sex\n", "has no rows"),
         (b"age_band,sex,sex\nold,1,1\n", "two columns are named 'sex'"),
         (b"age_band,Sex\nold,1\n", "unknown column 'sex'; did you mean 'Sex'? known: age_band, Sex"),
-        (b"age_band,sex\nold,\xff\n", "must be UTF-8 text"),
+        (b"PK\x03\x04age_band,sex\n", "is a zip archive or a workbook, and no text: save the table as CSV"),
         (b'age_band,"s"ex\nold,1\n', "not valid CSV: ',' expected after '\"'"),
         (b'age_band,sex,note\nold,1,x\nold,1,"x\nold,1,x\n', "a quote in the last row is opened and never closed"),
     ],
