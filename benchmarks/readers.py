@@ -1,0 +1,244 @@
+"""Readers of CSV beside each other: seconds, memory, and what they say of bad files: `python benchmarks/readers.py`.
+
+    python benchmarks/readers.py                        two million rows
+    python benchmarks/readers.py --rows 20000000        half a gigabyte, three minutes
+    python benchmarks/readers.py --compare              `compare` of a counted log beside the reader alone
+    python benchmarks/readers.py --hangs 30             on one core: does a command that refuses a file always end?
+
+DuckDB and Polars take part if they are installed; policysim does not need them. All read nine columns as text, in
+batches, from the page cache, each in a process of its own; memory is the largest resident set of that process.
+"""
+
+import argparse
+import gzip
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+from logs import write
+from pyarrow import csv
+from side_by_side import machine, markdown
+
+HERE = Path(__file__)
+# What is wrong with a file of three columns; all have 400 rows.
+ROW = b"1,b,2.5\n"
+BAD = {
+    "a row of two cells": b"a,b,c\n" + 300 * ROW + b"1,x\n" + 99 * ROW,
+    "a byte that is not UTF-8": b"a,b,c\n" + 300 * ROW + b"1,\xfc,2.5\n" + 99 * ROW,
+    "a quote that is never closed": b"a,b,c\n" + 300 * ROW + b'1,"x,2.5\n' + 99 * ROW,
+    'a cell "1,5"': b"a,b,c\n" + 300 * ROW + b'"1,5",x,2.5\n' + 99 * ROW,
+    "semicolons, decimal commas": b"a;b;c\n" + 400 * b"1;b;2,5\n",
+    "a line sep=;": b"sep=;\na;b;c\n" + 400 * b"1;b;2.5\n",
+    "two comments before the header": b"# one\n# two\na,b,c\n" + 400 * ROW,
+    "runs of spaces": b"  a  b   c\n" + 400 * b"  1  b 2.5\n",
+    "a title before the header": b"My trial\na,b,c\n" + 400 * ROW,
+    "Windows-1252": b"a,b,gr\xf6\xdfe\n" + 400 * ROW,
+    "UTF-16": ("a,b,c\n" + 400 * ROW.decode()).encode("utf-16"),
+    "a zip called .csv": b"PK\x03\x04\x14\x00\x00\x00" + bytes(400),
+    "a cut .gz": gzip.compress(b"a,b,c\n" + b"".join(b"%d,b,2.5\n" % (i * i) for i in range(9000)))[:-900],
+}
+
+
+def read_policysim(path: Path) -> Iterator[pa.RecordBatch]:
+    """Ours: pyarrow's, behind a look at the file's beginning."""
+    from policysim.files.columns_file import open_columns  # noqa: PLC0415
+
+    yield from open_columns(path).batches()
+
+
+def read_pyarrow(path: Path) -> Iterator[pa.RecordBatch]:
+    """pyarrow's, as it comes, but for types."""
+    with csv.open_csv(path) as first:
+        text = dict.fromkeys(first.schema.names, pa.string())
+    yield from csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=text))
+
+
+def read_duckdb(path: Path) -> Iterator[pa.RecordBatch]:
+    """DuckDB's, which recognises separators and headers, too."""
+    import duckdb  # noqa: PLC0415
+
+    yield from duckdb.connect().read_csv(str(path), all_varchar=True).to_arrow_reader(1 << 17)
+
+
+def read_polars(path: Path) -> Iterator[pa.RecordBatch]:
+    """Polars', which collects batches of a lazy scan."""
+    import polars  # noqa: PLC0415
+
+    for frame in polars.scan_csv(path, infer_schema=False).collect_batches(chunk_size=1 << 17):
+        yield from frame.to_arrow().to_batches()
+
+
+READERS = {"policysim": read_policysim, "pyarrow": read_pyarrow, "duckdb": read_duckdb, "polars": read_polars}
+
+
+def one_run(name: str, path: Path) -> None:
+    """Read a file, and print rows, seconds and MiB; the first line of an error."""
+    n_rows, first, start = 0, None, time.perf_counter()
+    try:
+        for batch in READERS[name](path):
+            first = first or {column: batch.column(column)[0].as_py() for column in batch.schema.names}
+            n_rows += batch.num_rows
+    except Exception as error:
+        print("refused:", " ".join(str(error).split())[:150].replace(f"{path.parent}/", ""))
+        return
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{n_rows}\t{time.perf_counter() - start:.2f}\t{memory:.0f}\t{first}")
+
+
+def run_of(name: str, path: Path, seconds: int = 300) -> str:
+    """What `one_run` prints in a process of its own."""
+    code = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import readers, pathlib; "
+    code += f"readers.one_run({name!r}, pathlib.Path({str(path)!r}))"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {seconds} s"
+    return done.stdout.strip() or f"ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+
+
+def speeds(folder: Path, n_rows: int) -> str:
+    """Seconds and memory of each reader, of the same file plain and packed; the best of two runs."""
+    write(folder, n_rows, 1, "csv")
+    plain = folder / "parts" / "0000.csv"
+    packed = folder / "packed.csv.gz"
+    with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=1) as target:
+        while block := source.read(1 << 22):
+            target.write(block)
+    rows = []
+    for path in (plain, packed):
+        for name in installed():
+            found = [run_of(name, path).split("\t") for _ in range(2)]
+            best = min(found, key=lambda run: float(run[1]) if len(run) > 1 else 0.0)
+            cells = best[:3] if len(best) > 1 else [best[0], "", ""]
+            size = f"{path.stat().st_size / 1e6:,.0f} MB {'.gz' if path == packed else 'plain'}"
+            rows.append(dict(zip(("file", "reader", "rows", "seconds", "MiB"), (size, name, *cells), strict=True)))
+    return markdown(rows)
+
+
+def messages(folder: Path) -> str:
+    """What each reader makes of bad and of odd files."""
+    rows = []
+    for number, (title, content) in enumerate(BAD.items()):
+        path = folder / f"bad{number}.csv{'.gz' if '.gz' in title else ''}"
+        path.write_bytes(content)
+        for name in installed():
+            said = run_of(name, path, 60)
+            if "\t" in said:
+                n_rows, _, _, first = said.split("\t")
+                said = f"reads {n_rows} rows; the first: {first}"[:150]
+            rows.append({"file": title, "reader": name, "what it does": said.replace("|", r"\|")})
+    return markdown(rows)
+
+
+def installed() -> list[str]:
+    """The readers that are here."""
+    return [name for name in READERS if find_spec(name)]
+
+
+def compared(folder: Path, n_rows: int) -> str:
+    """`compare` of a counted log in CSV, in one thread, beside the reader alone."""
+    write(folder, n_rows, 20, "csv")
+    (folder / "study.toml").write_text((folder / "study.toml").read_text() + "[privacy]\nepsilon = 1.0\n")
+    start = time.perf_counter()
+    for part in sorted((folder / "parts").iterdir()):
+        for _ in read_policysim(part):
+            pass
+    alone = time.perf_counter() - start
+    found = [{"what": "the reader alone", "seconds": f"{alone:.1f}", "times": "1.00"}]
+    commands = {"count_log": None, "compare": ["compare", "study.toml", "--workers", "1", "--out", "out"]}
+    for title, command in commands.items():
+        start = time.perf_counter()
+        if command is None:
+            from policysim.logs.counted_log import count_log  # noqa: PLC0415
+            from policysim.study.study_reader import load_study  # noqa: PLC0415
+
+            count_log(load_study(folder / "study.toml").log)
+        else:
+            environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+            subprocess.run(
+                [sys.executable, "-m", "policysim", *command], cwd=folder, check=True, stdout=-3, env=environment
+            )
+        seconds = time.perf_counter() - start
+        found.append({"what": title, "seconds": f"{seconds:.1f}", "times": f"{seconds / alone:.2f}"})
+    return markdown(found)
+
+
+def hangs(folder: Path, times: int) -> str:
+    """How often `init` refuses odd files with exit code 3 within 20 seconds, on one core."""
+    header = "arm;größe;geheilt"
+    contents = {
+        "latin.csv": header.encode("cp1252"),
+        "latin-rows.csv": (header + "\n1;2;3").encode("cp1252"),
+        "utf-16.csv": header.encode("utf-16"),
+        "utf-16-rows.csv": (header + "\n1;2;x\n").encode("utf-16"),
+        "empty.csv": b"",
+        "one-line.csv": b"a,b,c",
+        "late.csv": b"a,b\n" + 5_000_000 * b"1,2\n" + b"1,\xfc\n",
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    with zipfile.ZipFile(folder / "workbook.csv", "w") as workbook:
+        workbook.writestr("a.xml", "a")
+    (folder / "folder.csv").mkdir()
+    rows = []
+    prefix = ["taskset", "-c", "0"] if find_taskset() else []
+    for name in [*contents, "workbook.csv", "folder.csv"]:
+        codes: dict[str, int] = {}
+        slowest = 0.0
+        for _ in range(times):
+            start = time.perf_counter()
+            try:
+                done = subprocess.run(
+                    [*prefix, sys.executable, "-m", "policysim", "init", name],
+                    cwd=folder,
+                    capture_output=True,
+                    timeout=60,
+                    check=False,
+                    env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+                )
+                code = str(done.returncode)
+            except subprocess.TimeoutExpired:
+                code = "hangs"
+            slowest = max(slowest, time.perf_counter() - start)
+            codes[code] = codes.get(code, 0) + 1
+        said = ", ".join(f"{code}: {count} times" for code, count in codes.items())
+        rows.append({"file": name, "exit codes": said, "slowest, s": f"{slowest:.1f}"})
+    return markdown(rows)
+
+
+def find_taskset() -> bool:
+    """Whether a process can be bound to a core."""
+    return any((Path(folder) / "taskset").exists() for folder in os.get_exec_path())
+
+
+def main() -> None:
+    """Print the tables that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--hangs", type=int, metavar="N")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        told = [machine()]
+        if chosen.hangs:
+            told += [hangs(folder, chosen.hangs)]
+        elif chosen.compare:
+            told += [f"{chosen.rows:,} rows in 20 files of CSV:", compared(folder, chosen.rows)]
+        else:
+            told += [f"{chosen.rows:,} rows of nine columns:", speeds(folder, chosen.rows), messages(folder)]
+    print(*told, sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
