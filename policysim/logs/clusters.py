@@ -80,15 +80,15 @@ def require_clusters(place: str, column: str, clusters: IntArray, actions: IntAr
     """DataError, one line, for a treatment with fewer than `FEWEST_CLUSTERS`; `place` is the log's name."""
     whole = whole_clusters(clusters, actions, len(names))
     having = (patients_of_clusters(clusters, actions, len(names)) > 0).sum(axis=0) if whole is None else whole
-    few = [f"{name} {count}" for name, count in zip(names, having, strict=True) if count < FEWEST_CLUSTERS]
+    few = [f"{name} has {count}" for name, count in zip(names, having, strict=True) if count < FEWEST_CLUSTERS]
     if not few:
         return
-    how = f"each treatment needs at least {FEWEST_CLUSTERS}, and there are too few: {', '.join(few)}"
     if whole is None:
-        remedy = f"if patients were randomised within each {column}, leave the key out and make {column} a feature"
+        why = f"; if patients were randomised within each {column}, leave the key out and make {column} a feature"
     else:
-        remedy = f"each {column} is wholly in one arm, so {column}s count and not patients; it takes more of them"
-    raise DataError(f"{place}: cluster = {toml_string(column)}: {how}: {remedy}")
+        why = f", as each {column} is wholly in one arm, so that clusters count and not patients"
+    how = f"each treatment needs at least {FEWEST_CLUSTERS} clusters, {', '.join(few)}"
+    raise DataError(f"{place}: cluster = {toml_string(column)}: {how}{why}")
 
 
 def deciding_columns(

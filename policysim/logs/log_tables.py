@@ -175,7 +175,8 @@ def _check(
 
     def say_again(row: int) -> str:
         first = int(np.flatnonzero(np.asarray(ids == ids[row]))[0])
-        return f"{ids[row]!r} is there already: {table.places([first])[0]}{remedy}"
+        text = f"{ids[row]!r} is there already: {table.places([first])[0]}"
+        return text + remedy if row == again.argmax() else text
 
     bad.add(table, again, column, say_again)
     for name, other in others.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential, ExponentialFitted
@@ -21,7 +21,7 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE
 from policysim.numbers import rounded
 from policysim.report.findings import NOT_SHOWN, OUTCOME, UTILITY, Findings, hides_of, verdict_of_interval
-from policysim.study.checks import LEVEL, Z
+from policysim.study.checks import LEVEL, UPPER
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import private_choices, prove_loss
@@ -280,13 +280,15 @@ def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFra
 def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataFrame:
     """The groups that an option harms instead of A, surely, at each epsilon: how much less they have.
 
-    All groups of an option together are wrong in at most 5 % (Bonferroni): their intervals are stretched.
+    All groups of an option together are wrong in at most 5 % (Bonferroni): their intervals are stretched, by quantiles
+    of the normal distribution, or of Student's with one degree of freedom less than there are clusters.
     """
     lettered = options[(options["section"] == OPTION) & (options["option"] != SAME)]
     groups = compared[compared["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
     table = lettered[["epsilon", "option", "policy"]].merge(groups, on=["policy", "epsilon"])
     tested = table.groupby(["epsilon", "option"])["group"].transform("size")
-    stretch = tested.map(lambda number: NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / number) / Z)
+    freedom = np.inf if log.data.clusters is None else log.data.n_units - 1
+    stretch = tested.map(lambda number: stdtrit(freedom, 1 - (1 - LEVEL) / 2 / number) / stdtrit(freedom, UPPER))
     low, high = (
         table["difference"] + stretch * (table[end] - table["difference"])
         for end in ("difference_low", "difference_high")

@@ -200,7 +200,7 @@ def test_few_clusters_are_refused_in_one_line(tmp_path, capsys):
     path, _ = write_trial(tmp_path, 'cluster = "village"', per_arm=7)
     assert main(["compare", str(path)]) == 3
     said = capsys.readouterr().err
-    assert "each treatment needs at least 8" in said and "net 7, none 7" in said
+    assert "each treatment needs at least 8 clusters, net has 7, none has 7" in said
     assert "village is wholly in one arm" in said and said.count("\n") == 1
 
 

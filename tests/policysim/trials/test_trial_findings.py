@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binomtest, norm
 from small_trials import SPACE, make_trial
 
@@ -154,12 +155,16 @@ def test_the_full_screen_says_how_many_predictions_hold():
     assert grid.note.startswith(f"In {holds} of {len(table)} thirds") and len(grid.rows) == len(table)
 
 
-def test_a_group_is_harmed_only_beyond_the_interval_of_all_groups_together():
+# By patients, or by 300 clusters of 5 that have nothing in common.
+@pytest.mark.parametrize(("n_clusters", "quantile"), [(0, norm.ppf), (300, stats.t(299).ppf)])
+def test_a_group_is_harmed_only_beyond_the_interval_of_all_groups_together(n_clusters, quantile):
     study, log = planted(CROSSED, epsilon=0.5, policies=("randomized-response",))
+    if n_clusters:
+        log = replace(log, data=replace(log.data, clusters=np.arange(log.data.n_rows) % n_clusters))
     findings, compared = found(study, log)
     assert "least loss" not in findings.details.tables["scores"]["what"].tolist()
     own = compared.query("policy == 'randomized-response' and epsilon == 0.5 and group == 'old'")
-    stretch = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)
+    stretch = quantile(1 - 0.025 / 2) / quantile(0.975)
     high = own["difference"] + stretch * (own["difference_high"] - own["difference"])
     harmed = findings.harmed.query("option == 'B' and epsilon == 0.5")
     assert len(harmed) == (high < 0).sum() > 0
