@@ -1,11 +1,13 @@
 """Outcomes that take time: free of an event at a horizon, where some patients were followed for less (are censored).
 
-Kaplan and Meier's estimator, and from it one number for each patient that may be averaged like any other outcome.
+From hazards, those of Kaplan and Meier's estimator or a model's, one number for each patient that may be averaged like
+any other outcome.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -14,106 +16,166 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, meanings, missing, numbers
-from policysim.logs.codes import CENSORED, COMPETING, EVENT
-from policysim.logs.log_frame import Observed, patients_by_code
+from policysim.logs.codes import CENSORED, COMPETING, EVENT, STATES
+from policysim.logs.hazards import relative_hazards
+from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
 from policysim.logs.toml_text import toml_string
 from policysim.numbers import percent
 
 
-def kaplan_meier(
-    times: FloatArray, happened: BoolArray, counts: IntArray | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The estimator of Kaplan & Meier (1958) of the time to an event, and that of the time to censoring.
-
-    At equal times events come before censorings, so that a patient who is censored at t is known to be free at t.
-
-    Parameters
-    ----------
-    times, happened : array, (n,)
-        Each time, and whether it is that of the event.
-    counts : array of int, (n,), optional
-        How many patients have it; one each by default.
-
-    Returns
-    -------
-    distinct : array, (m,)
-        The distinct times, rising.
-    free : array, (m,)
-        P(no event up to and at each time): the product of 1 - events / patients at risk.
-    followed : array, (m,)
-        P(not censored up to and at each time): the product of 1 - hazard.
-    hazard : array, (m,)
-        Of censoring at each time: censored / (at risk - events); 0 where nobody is left.
-    """
-    distinct, place = np.unique(times, return_inverse=True)
-    events = patients_by_code(place[happened], None if counts is None else counts[happened], len(distinct))
-    every = patients_by_code(place, counts, len(distinct))
-    at_risk = every[::-1].cumsum()[::-1]
-    left = at_risk - events
-    hazard = np.divide(every - events, left, out=np.zeros(len(distinct)), where=left > 0)
-    return distinct, np.cumprod(1 - events / at_risk), np.cumprod(1 - hazard), hazard
-
-
 def pseudo_outcomes(
-    times: FloatArray, happened: BoolArray, horizon: float, counts: IntArray | None = None
+    times: FloatArray,
+    states: IntArray | BoolArray,
+    horizon: float,
+    counts: IntArray | None = None,
+    relative: FloatArray | None = None,
 ) -> tuple[FloatArray, Observed]:
     """Being free of the event at a horizon, made from what was seen of each patient of one arm.
+
+    A patient to whom a competing event happened is free of the event for ever, and at risk of nothing.
 
     Parameters
     ----------
     times : array, (n,)
-        Of the event, or of the end of follow-up.
-    happened : array of bool, (n,)
-        Which of the two.
+        Of an event, or of the end of follow-up.
+    states : array of int, (n,)
+        Which of them: `CENSORED` (0), `EVENT` (1) or `COMPETING` (2).
     horizon : float
         Somebody is followed to it, or nobody is censored last.
     counts : array of int, (n,), optional
         How many patients each stands for.
+    relative : array, (n, 3), optional
+        The logarithm of each patient's hazard of being censored, of the event, and of a competing one, over the arm's
+        own: see `hazards.relative_hazards`. By default all patients have the arm's.
 
     Returns
     -------
     pseudo : array, (n,)
-        One number for each patient, whose mean is Kaplan and Meier's estimate; without censoring before the horizon, 1
-        or 0. It may be any number.
+        One number for each patient, whose mean is the estimate of the probability of being free; without censoring
+        before the horizon, 1 or 0. It may be any number.
     observed : Observed
         For outcome models: 1 or 0 where it is known whether the patient is free, with the inverse probability of that
         as weight; weight 0 elsewhere.
 
     Notes
     -----
-    With S the probability of being free and G that of not being censored, both by Kaplan and Meier, t the horizon and
-    u the patient's time, the patient's state is known if the event happened at u <= t, or if u >= t. Inverse
-    probability of censoring weights are then 1 / G just before min(u, t) (Robins & Rotnitzky 1992). To the weighted
-    state is added what a censored patient's follow-up adds, sum over times v < t of S(t) / S(v) dM(v) / G(v), with M
-    the martingale of censoring: over an arm this sums to 0, so that the mean is that of weighting alone, which is
-    Kaplan and Meier's (Satten & Datta 2001). The variance of the mean is then Greenwood's (1926), as the numbers are
-    the influence function of S(t) (Andersen, Klein & Rosthoj 2003 call them pseudo-observations). So whatever takes the
-    mean of outcomes, a doubly robust estimate included, may take the mean of these numbers (Rubin & van der Laan 2007),
-    if within the arm censoring has nothing to do with the time to the event, nor with what decides on the policy.
+    With S the probability of no event of either kind, F the cumulative incidence of the event and G the probability of
+    not being censored, t the horizon and u the patient's time, the patient's state is known if an event happened at
+    u <= t, or if u >= t. Inverse probability of censoring weights are then 1 / G just before min(u, t) (Robins &
+    Rotnitzky 1992). To the weighted state is added what a censored patient's follow-up adds, sum over times v < t of
+    Q(v) dM(v) / G(v), with M the martingale of censoring and Q(v) = 1 - (F(t) - F(v)) / S(v) the probability that who
+    is at risk after v is free at t; without competing events that is S(t) / S(v). So the mean of these numbers is right
+    if either the hazards of censoring or those of events are, given what `relative` was made from (Rubin & van der Laan
+    2007, A doubly robust censoring unbiased transformation), and whatever takes the mean of outcomes, a doubly robust
+    estimate included, may take the mean of these.
+
+    Where all patients have the arm's hazards, the second part sums to 0, and the mean is Kaplan and Meier's estimate
+    (Satten & Datta 2001), or with competing events Aalen and Johansen's (1978), 1 - F(t). The variance of the mean is
+    then Greenwood's (1926): the numbers are the influence function of S(t) (Andersen, Klein & Rosthoj 2003 call them
+    pseudo-observations).
+
+    The hazard of a patient at a time is exp(relative) times the arm's, which is Breslow's (1974): events over the sum
+    of exp(relative) of the patients at risk, so that the martingales of an arm sum to 0 at each time. At equal times
+    events come before censorings, so that a patient who is censored at t is known to be free at t.
     """
-    distinct, free, followed, hazard = kaplan_meier(times, happened, counts)
-    known = (happened & (times <= horizon)) | (times >= horizon)
+    curves = Hazards.of(times, states, counts, relative)
+    relative = np.zeros((len(times), len(STATES))) if relative is None else relative
+    ended, happened = states != CENSORED, states == EVENT
+    known = (ended & (times <= horizon)) | (times >= horizon)
     is_free = known & ~(happened & (times <= horizon))
-    # G just before the time, and S at the horizon: both are 1 before the first of the times.
-    before = np.append(1.0, followed)[np.searchsorted(distinct, np.minimum(times, horizon), side="left")]
-    weights = np.divide(1, before, out=np.zeros(len(times)), where=known)
-    ahead = np.append(1.0, free)[np.searchsorted(distinct, horizon, side="right")]
-    early = (distinct < horizon) & (free > 0) & (followed > 0)
-    # S(t) / S(v) / G(v), for each time before the horizon.
-    gain = np.divide(ahead, free * followed, out=np.zeros(len(free)), where=early)
-    compensator = np.append(0.0, np.cumsum(gain * hazard))
-    # A patient is at risk of censoring at a time unless the event happens at it, or has happened.
-    exposed = np.searchsorted(distinct, times, side="right") - happened
-    own = np.where(happened, 0.0, gain[np.searchsorted(distinct, times)])
-    pseudo: FloatArray = weights * is_free + (own - compensator[exposed])
+    before = np.searchsorted(curves.times, np.minimum(times, horizon), side="left")
+    # A patient is at risk of censoring at a time unless an event happens at it, or has happened.
+    exposed = np.searchsorted(curves.times, times, side="right") - ended
+    place = np.searchsorted(curves.times, times)
+    pseudo, weights = np.zeros((2, len(times)))
+    # Patients with the same hazards have the same curves.
+    kinds, kind = np.unique(relative, axis=0, return_inverse=True)
+    order = np.argsort(kind, kind="stable")
+    step = max(1, MOST_ENTRIES // len(curves.times))
+    for first in range(0, len(kinds), step):
+        some = order[slice(*np.searchsorted(kind[order], (first, first + step)))]
+        followed, gain, compensator = curves.ahead(kinds[first : first + step], horizon)
+        own = kind[some] - first
+        weights[some] = np.where(known[some], 1 / followed[own, before[some]], 0.0)
+        adds = np.where(ended[some], 0.0, gain[own, place[some]]) - compensator[own, exposed[some]]
+        pseudo[some] = weights[some] * is_free[some] + adds
     return pseudo, Observed(is_free.astype(np.float64), weights)
 
 
-# Of an arm: all patients; those whose follow-up ends before the horizon without the event; those who are seen at the
-# horizon, free of the event until then.
-CENSORING = ["arm", "patients", "censored", "followed"]
+# Of tables of curves, that are made at a time.
+MOST_ENTRIES = 2_000_000
+# A patient's hazard at one time is at most this, or the arm's own where that is larger.
+MOST_HAZARD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Hazards:
+    """The hazards of an arm at each of its distinct times, (m,): of being censored, of the event, of a competing one.
+
+    `times` are rising; `hazards` is (3, m).
+    """
+
+    times: FloatArray
+    hazards: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        times: FloatArray,
+        states: IntArray | BoolArray,
+        counts: IntArray | None = None,
+        relative: FloatArray | None = None,
+    ) -> Hazards:
+        """Breslow's estimators; see `pseudo_outcomes`. Without `relative` they are of Kaplan and Meier."""
+        distinct, place = np.unique(times, return_inverse=True)
+        hazards = np.zeros((3, len(distinct)))
+        sizes: FloatArray
+        for cause in STATES:
+            sizes = np.ones(len(times)) if counts is None else counts.astype(np.float64)
+            happened = np.bincount(place, np.where(states == cause, sizes, 0.0), len(distinct))
+            if relative is not None:
+                sizes = sizes * np.exp(relative[:, cause])
+            at_risk = np.bincount(place, sizes)[::-1].cumsum()[::-1]
+            if cause == CENSORED:  # events come first
+                at_risk = at_risk - np.bincount(place, np.where(states != CENSORED, sizes, 0.0), len(distinct))
+            np.divide(happened, at_risk, out=hazards[cause], where=happened > 0)
+        return cls(distinct, hazards)
+
+    def ahead(self, relative: FloatArray, horizon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What `pseudo_outcomes` needs of some patients' curves, whose hazards are exp(relative) times these, (k, 3).
+
+        Returns
+        -------
+        followed : array, (k, m + 1)
+            G before each time, and after the last.
+        gain : array, (k, m)
+            Q / G at each time before the horizon; else 0.
+        compensator : array, (k, m + 1)
+            The sum of it times the hazard of censoring before each time, and after the last.
+        """
+        one = np.exp(relative)[:, :, None] * self.hazards
+        np.minimum(one, np.maximum(self.hazards, MOST_HAZARD), out=one)
+        censoring, event, competing = one[:, CENSORED], one[:, EVENT], one[:, COMPETING]
+        followed, free = (1 - censoring).cumprod(axis=1), np.maximum(1 - event - competing, 0).cumprod(axis=1)
+        incidence = np.cumsum(event * _shifted(free, 1.0)[:, :-1], axis=1)
+        until = int(np.searchsorted(self.times, horizon, side="right"))
+        whole = incidence[:, until - 1 : until] if until else np.zeros((len(one), 1))
+        early = (self.times < horizon) & (free > 0) & (followed > 0)
+        still = 1 - np.divide(whole - incidence, free, out=np.zeros(free.shape), where=early)
+        gain = np.divide(still, followed, out=np.zeros(free.shape), where=early)
+        return _shifted(followed, 1.0), gain, _shifted((gain * censoring).cumsum(axis=1), 0.0)
+
+
+def _shifted(curves: FloatArray, first: float) -> FloatArray:
+    """(k, m) -> (k, m + 1), with the same number before all others."""
+    return np.hstack([np.full((len(curves), 1), first), curves])
+
+
+# Of an arm and a horizon: all patients; those whose follow-up ends before it without an event; those who are seen at
+# it, free of any event until then; those to whom the event happened by then.
+CENSORING = ["arm", "horizon", "patients", "censored", "followed", "events"]
 
 
 def read_times(
@@ -169,52 +231,105 @@ def event_wanted(follow_up: FollowUp) -> str:
 
 def by_arm(
     times: tuple[FloatArray, IntArray],
-    source: LogSource,
-    actions: IntArray,
-    names: Sequence[str],
-    counts: IntArray | None = None,
-) -> tuple[FloatArray, Observed, pd.DataFrame]:
-    """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
+    horizons: Sequence[float],
+    data: LoggedData,
+    covariates: FloatArray,
+    parts: IntArray,
+) -> tuple[list[tuple[FloatArray, Observed]], pd.DataFrame]:
+    """The pseudo-outcomes of all rows at each horizon, from the hazards of their arms, and the censoring of each arm.
 
-    `times` are those of all rows, and what happened then (`EVENT`, `CENSORED`, `COMPETING`); `counts` says how many
-    patients each row stands for. The table of arms has the columns `CENSORING`.
+    Parameters
+    ----------
+    times : two arrays, (n,)
+        Of each patient, and what happened then: `CENSORED`, `EVENT` or `COMPETING`.
+    horizons : sequence of float
+    data : LoggedData
+        The treatments of these patients, and their counts.
+    covariates : array, (n, n_covariates)
+        What hazards are modelled by, within each arm (`hazards.relative_hazards`).
+    parts : array of int, (n,)
+        Rows of the same part are predicted by models that were fitted without them.
+
+    Returns
+    -------
+    list
+        For each horizon what `pseudo_outcomes` returns.
+    DataFrame
+        With the columns `CENSORING`.
+    """
+    found = [np.zeros((3, data.n_rows)) for _ in horizons]
+    arms = []
+    last = max(horizons)
+    for arm, name in enumerate(data.names):
+        rows = np.flatnonzero(data.actions == arm)
+        until, states = times[0][rows], times[1][rows]
+        each = None if data.counts is None else data.counts[rows]
+        # At equal times events come before censorings.
+        ranks = 2 * np.unique(until, return_inverse=True)[1] + (states == CENSORED)
+        relative = np.zeros((len(rows), len(STATES)))
+        for cause in STATES if ((states == CENSORED) & (until < last)).any() else ():
+            happened = (states == cause) & (until <= last)
+            relative[:, cause] = relative_hazards(covariates[rows], ranks, happened, parts[rows], each)
+        for horizon, whole in zip(horizons, found, strict=True):
+            whole[0, rows], own = pseudo_outcomes(until, states, horizon, each, relative)
+            whole[1, rows], whole[2, rows] = own.rewards, own.weights
+            ended = (states != CENSORED) & (until <= horizon)
+            sets = (
+                until >= 0,
+                (states == CENSORED) & (until < horizon),
+                (until >= horizon) & ~ended,
+                (states == EVENT) & (until <= horizon),
+            )
+            sizes = (int(which.sum() if each is None else each[which].sum()) for which in sets)
+            arms.append((name, horizon, *sizes))
+    table = pd.DataFrame(arms, columns=CENSORING)
+    return [(each[0], Observed(each[1], each[2])) for each in found], table
+
+
+def check_horizons(
+    times: tuple[FloatArray, IntArray], source: LogSource, actions: IntArray, names: Sequence[str]
+) -> None:
+    """Refuse horizons that say nothing: where nobody of an arm is followed to one, or no event happened by one.
 
     Raises
     ------
     InputFileError
-        With the line of the study, one for each arm whose patients are all followed for less than the horizon.
+        With the line of the study.
     """
     follow_up = source.follow_up
     if follow_up is None:
-        raise ValueError("a log without time, event and horizon has no pseudo-outcomes.")
-    if (times[1] == COMPETING).any():
-        raise InputFileError(
-            one_line(
-                f"{place_in_study(source, 'event')}data.event: {np.count_nonzero(times[1] == COMPETING):,} rows have a "
-                f"competing event ({follow_up.words(COMPETING)}), which is not estimated yet"
+        return
+    wrong = []
+    for horizon in follow_up.horizons:
+        at = f"{follow_up.time} = {horizon:g}"
+        for arm, name in enumerate(names):
+            rows = actions == arm
+            until, states = times[0][rows], times[1][rows]
+            end = float(until.max(initial=0.0))
+            if len(until) and end < horizon and not (states[until == end] != CENSORED).all():
+                wrong.append(
+                    f"nobody of the arm {name} is followed to {at}, the longest to {end:g}: the horizon must be a time "
+                    "at which patients of every arm are still at risk"
+                )
+        ends = times[0][times[1] == EVENT]
+        if len(ends) and ends.min() > horizon:
+            wrong.append(
+                f"nobody has the event by {at}: {len(ends):,} rows have it, the first at {ends.min():g}; choose a "
+                "later horizon"
             )
-        )
-    rewards, states, weights = np.zeros((3, len(actions)))
-    arms, short = [], []
-    for arm, name in enumerate(names):
-        rows = np.flatnonzero(actions == arm)
-        until, ended = times[0][rows], times[1][rows] == EVENT
-        end = float(until.max(initial=0.0))
-        if len(rows) and end < follow_up.horizon and not ended[until == end].all():
-            short.append(
-                f"nobody of the arm {name} is followed to {follow_up.time} = {follow_up.horizon:g}, the longest to "
-                f"{end:g}: the horizon must be a time at which patients of every arm are still at risk"
-            )
-            continue
-        each = None if counts is None else counts[rows]
-        rewards[rows], own = pseudo_outcomes(until, ended, follow_up.horizon, each)
-        states[rows], weights[rows] = own.rewards, own.weights
-        sets = (until >= 0, ~ended & (until < follow_up.horizon), own.rewards > 0)
-        arms.append((name, *(int(which.sum() if each is None else each[which].sum()) for which in sets)))
-    if short:
+        elif not len(ends):
+            wrong.append(f"nobody has the event, so that there is nothing to compare at {at}")
+    if wrong:
         place = place_in_study(source, "horizon")
-        raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))
-    return rewards, Observed(states, weights), pd.DataFrame(arms, columns=CENSORING)
+        raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in dict.fromkeys(wrong)))
+
+
+# What is done about censoring, and when that is right.
+CENSORING_RULE = (
+    "Inverse probability of censoring weighting makes up for them, by hazards of each arm that depend on the patient "
+    "as far as held-out patients show it; that is right if, among patients of the same arm and features, those who "
+    "leave have the same prospects as those who stay."
+)
 
 
 def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:
@@ -222,14 +337,11 @@ def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:
     if not follow_up:
         return ""
     horizon = f"{follow_up.time} = {follow_up.horizon:g}"
+    censored = censored[censored["horizon"] == follow_up.horizon]
     if not censored["censored"].any():
         return f"Every patient is followed to {horizon} or to the event."
     arms = ", ".join(
         f"{name} {number:,} of {patients:,} ({percent(number / max(1, patients))})"
-        for name, patients, number, _ in censored.itertuples(index=False)
+        for name, patients, number in censored[["arm", "patients", "censored"]].itertuples(index=False)
     )
-    return (
-        f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
-        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if, within each arm, the "
-        "patients who leave have the same prospects as the patients who stay."
-    )
+    return f"Censored, that is followed for less than {horizon} without the event: {arms}. {CENSORING_RULE}"

@@ -9,7 +9,7 @@ from policies.levels import MISSING, level_key, level_of
 from policysim.logs.binning import LEVEL_WANTED, is_level
 
 # What may have happened at the end of a patient's follow-up; and what a column of 0 and 1 says of it.
-CENSORED, EVENT, COMPETING = (0, 1, 2)
+CENSORED, EVENT, COMPETING = STATES = (0, 1, 2)
 ZERO_ONE = {"1": EVENT, "0": CENSORED}
 
 

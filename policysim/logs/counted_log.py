@@ -76,6 +76,9 @@ def require_countable(source: LogSource) -> None:
         "[data.treatments] must declare the treatments: which occur is not known before all is counted": (
             not source.treatments
         ),
+        "adjust_for: with columns as they are nearly every patient is of a kind alone: declare them as features": bool(
+            source.adjust_for
+        ),
     }
     for reason, applies in wrong.items():
         if applies:
@@ -118,7 +121,7 @@ def count_log(source: LogSource, executor: Executor | None = None, progress: Pro
     # Sent with each file, which does not need the names of all.
     records, decisions, unknown = count_parts(replace(source, parts=()), source.parts, executor, progress)
     _check_outcomes(source, records, decisions)
-    return replace(log_of(source, records, decisions, None), unknown=unknown)
+    return replace(log_of(source, records, decisions), unknown=unknown)
 
 
 def count_parts(

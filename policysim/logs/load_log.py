@@ -17,10 +17,12 @@ from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import level_wanted, missing_hint
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, missing, numbers, read_table
-from policysim.logs.censoring import CENSORING, by_arm, read_times
+from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
+from policysim.logs.censoring import CENSORING, check_horizons, read_times
 from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
+from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
+from policysim.logs.log_source import ESTIMATE, SHARES, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.rewards import read_rewards
@@ -29,6 +31,7 @@ from policysim.logs.totals import refuse_totals
 from policysim.logs.treatments import (
     arm_shares,
     counted_parts,
+    dealt_parts,
     estimate_propensities,
     lot,
     observed_propensities,
@@ -47,7 +50,8 @@ class Log:
     Attributes
     ----------
     data : LoggedData
-        Treatments, rewards and propensities of the rows that are used.
+        Treatments, rewards and propensities of the rows that are used: all that have a treatment. Where outcomes are
+        missing or censored, its rewards are numbers to be averaged, see `Observed`.
     records : array, (n_rows,)
         The record of each of these rows in `space`.
     space : RecordSpace
@@ -59,9 +63,19 @@ class Log:
     n_untreated : int
         Rows without a treatment, which are excluded.
     outcomes : mapping of str to array, (n_rows,)
-        Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
+        Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing. Of being free of an
+        event, numbers to be averaged.
     raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
+    adjusters : DataFrame, n_rows, optional
+        What is adjusted for beside the features: `adjusters.read_adjusters`.
+    undeclared : DataFrame, optional
+        Columns of the file that nothing is said of, of some of the rows: `adjusters.undeclared`.
+    predicted : array, (n_rows, n_actions), optional
+        q(x, a) by features, their raw numbers and adjusters, by models that were fitted without the row; where
+        propensities are estimated, or there are adjusters.
+    shown : mapping of str to LoggedData
+        Of outcomes that are missing or censored, numbers to be averaged.
     censored : DataFrame
         Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORING`.
     deciding : tuple of (str, int)
@@ -80,6 +94,10 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
+    adjusters: pd.DataFrame | None = None
+    undeclared: pd.DataFrame | None = None
+    predicted: FloatArray | None = None
+    shown: Mapping[str, LoggedData] = field(default_factory=dict)
     censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
     deciding: tuple[tuple[str, int], ...] = ()
@@ -92,7 +110,8 @@ class Log:
         if data is self.data:
             return self, folds
         outcomes = {name: values[rows] for name, values in self.outcomes.items()}
-        return replace(self, data=data, records=self.records[rows], outcomes=outcomes), folds
+        predicted = None if self.predicted is None else self.predicted[rows]
+        return replace(self, data=data, records=self.records[rows], outcomes=outcomes, predicted=predicted), folds
 
     @cached_property
     def covariates(self) -> pd.DataFrame:
@@ -100,17 +119,34 @@ class Log:
         levels = self.space.decode(self.records)
         return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
 
+    @property
+    def confounders_are_finer(self) -> bool:
+        """Whether more is adjusted for than a record tells."""
+        return self.adjusters is not None or (self.raw is not None and self.raw.shape[1] > 0)
+
+    @cached_property
+    def rewarded(self) -> str:
+        """The name of the outcome that is the reward; "" if that is none of them alone."""
+        known, rewards = self.data.known.weights > 0, self.data.known.rewards
+        for name, values in self.outcomes.items():
+            alone = np.array_equal(np.isfinite(values), known) and np.array_equal(values[known], rewards[known])
+            if np.array_equal(values, self.data.rewards) or alone:
+                return name
+        return ""
+
 
 def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     """Read and check the rows of a study's log.
 
-    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so.
+    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so; then
+    nothing is modelled either.
 
-    Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
-    features, cross-fitted on the rows that are used. They make confounding possible: see
-    `treatments.estimate_propensities`; "arm shares" are `treatments.arm_shares`. Where rows without an outcome are left
-    out (`missing = "exclude"`), known propensities are made those of the rows that are used
-    (`treatments.observed_propensities`), which is right if outcomes are missing by chance within each treatment.
+    Estimated propensities (`propensity = "estimate"`) are cross-fitted by stacked classifiers on the features, with
+    numbers as they were before they were cut, and on the columns that are adjusted for. They make confounding possible:
+    see `treatments.estimate_propensities`; "arm shares" are `treatments.arm_shares`. Rows without an outcome
+    (`missing = "exclude"`) are made up for by a model of which outcomes are observed (`outcome_models.with_missing`),
+    which is right if outcomes are missing by chance given treatment and covariates. So is censoring
+    (`censoring.pseudo_outcomes`).
 
     Raises
     ------
@@ -126,9 +162,10 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     tables, unknown = LogTables(read, source.id, source.repeats).without_unknown(source.unknown)
     tables = tables.with_joined(source.joined)
     clustered = [source.cluster] if source.cluster else []
-    tables.require([(tables.features, name) for name in [*source.features, *clustered]])
+    tables.require([(tables.features, name) for name in (*source.features, *source.adjust_for, *clustered)])
     bad = BadRows(show=source.show_values or not all_hidden)
     records = read_records(tables.features, source, bad)
+    adjusters = read_adjusters(tables.features, source.adjust_for, bad) if source.adjust_for else None
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
@@ -137,16 +174,20 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     if is_column(source.propensity):
         refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
     cut = [name for name, feature in source.features.items() if feature.cuts]
-    raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
-    log = log_of(source, records, decisions, raw, clusters)
+    columns = {name: numbers(tables.features[name]) for name in cut}
+    raw = pd.DataFrame(columns, index=range(len(records)))
+    log = log_of(source, records, decisions, raw, adjusters=adjusters, clusters=clusters, models=not all_hidden)
+    if all_hidden:
+        return log
     used = {*source.features, source.id, source.cluster, *source.outcome, *source.later, source.propensity}
-    used |= {source.treatment, *source.joined}
+    used |= {source.treatment, *source.joined, *source.adjust_for}
     others = [name for name in tables.features.columns if name not in used]
     return replace(
         log,
         deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
         unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
         single=single_patients(tables.features, decisions),
+        undeclared=undeclared(tables, source, np.flatnonzero(decisions.actions >= 0)),
     )
 
 
@@ -182,10 +223,13 @@ def log_of(
     source: LogSource,
     records: IntArray,
     decisions: LoggedDecisions,
-    raw: pd.DataFrame | None,
+    raw: pd.DataFrame | None = None,
+    *,
+    adjusters: pd.DataFrame | None = None,
     clusters: IntArray | None = None,
+    models: bool = True,
 ) -> Log:
-    """The log of a study from its rows: those without a reward are left out.
+    """The log of a study from its rows: those without a treatment are left out.
 
     Parameters
     ----------
@@ -194,60 +238,83 @@ def log_of(
         The record of each row.
     decisions : LoggedDecisions
         What was decided for each, and what came of it.
-    raw : DataFrame, n_rows, or None
+    raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
+    adjusters : DataFrame, n_rows, optional
+        From `read_adjusters`.
     clusters : array, (n_rows,), optional
         The number of each row's cluster.
+    models : bool, optional
+        Whether outcomes that are missing, and censoring, are modelled by what is known of patients; else by the arm
+        alone.
 
     Raises
     ------
     DataError
         For clusters that are too few (`clusters.require_clusters`).
     """
-    kept = decisions.kept()
+    kept, names = decisions.treated(), decisions.names
     if clusters is not None:
-        clusters = clusters[kept]
+        known = decisions.kept()
         place = next(iter(source.files.values())).as_posix()
-        require_clusters(place, source.cluster, clusters, decisions.actions[kept], decisions.names)
-    counts, parts = decisions.counts_of(kept), None
-    if source.propensity == ESTIMATE and counts is not None:
-        rows, parts, counts = counted_parts(decisions.actions[kept], counts, decisions.names)
+        require_clusters(place, source.cluster, clusters[known], decisions.actions[known], names)
+        clusters = clusters[kept]
+    counts, parts, estimated = decisions.counts_of(kept), None, source.propensity == ESTIMATE
+    whole = not np.isnan(decisions.rewards[kept]).any()
+    if counts is not None and (estimated or not whole or decisions.followed):
+        rows, parts, counts = counted_parts(decisions.actions[kept], counts, names, estimated=estimated)
         kept = kept[rows]
-    actions = decisions.actions[kept]
-    propensities = decisions.known_propensities()
+    raw, adjusters = (None if each is None else each.iloc[kept].reset_index(drop=True) for each in (raw, adjusters))
+    actions, seen = decisions.actions[kept], ~np.isnan(decisions.rewards[kept])
+    covariates = Covariates.of(source.space, records[kept], raw, adjusters)
+    propensities = None if decisions.propensities is None else decisions.propensities[kept]
     if source.propensity == SHARES:
-        propensities = arm_shares(actions, len(decisions.names), counts)
+        propensities = arm_shares(actions, len(names), counts)
     elif propensities is None:
-        # The records that occur, a column of 0 and 1 for each level of each feature, and which of them each row has.
-        occurring, groups = np.unique(records[kept], return_inverse=True)
-        levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
-        patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-        options: dict[str, IntArray | None] = {"counts": counts, "parts": parts, "clusters": clusters}
-        propensities = estimate_propensities(patients, groups, actions, decisions.names, **options)
-    rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORING)
+        patients, groups = covariates.patients, covariates.groups
+        propensities = estimate_propensities(
+            patients, groups, actions, names, counts=counts, parts=parts, clusters=clusters
+        )
+    costs = np.array(source.costs) if source.costs else None
+    data = LoggedData(actions, np.zeros(len(kept)), propensities, names, counts=counts, costs=costs, clusters=clusters)
+    if not models:
+        covariates = Covariates(np.zeros((1, 0)), np.zeros(len(kept), dtype=np.intp))
+    if parts is None:
+        parts = dealt_parts(2 * actions + seen, clusters=clusters)
+    incomplete = Incomplete(data, covariates, parts)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
-    if source.follow_up and decisions.followed:
-        followed = decisions.followed[0][kept], decisions.followed[1][kept]
-        rewards, observed, censored = by_arm(followed, source, actions, decisions.names, counts)
-        outcomes = {source.follow_up.title: rewards, **outcomes}
+    follow_up, censored, shown = source.follow_up, pd.DataFrame(columns=CENSORING), {}
+    if follow_up and decisions.followed:
+        times, states = decisions.followed[0][kept], decisions.followed[1][kept]
+        check_horizons((times[seen], states[seen]), source, actions[seen], names)
+        found, censored = incomplete.at_horizons((np.where(seen, times, np.nan), states), follow_up.horizons)
+        data = found[0]
+        shown = dict(zip(map(follow_up.title_at, follow_up.horizons), found, strict=True))
+        outcomes = {title: each.rewards for title, each in shown.items()} | outcomes
+    else:
+        data = incomplete.column(decisions.rewards[kept])
+    predicted = None
+    if counts is None and models and (estimated or adjusters is not None):  # trees are grown on rows
+        predicted = incomplete.predicted(data, STACKED)
+    for name, column in outcomes.items() if models else ():
+        if (
+            np.isnan(column).any()
+            and not np.isnan(column).all()
+            and not np.array_equal(column, decisions.rewards[kept], equal_nan=True)
+        ):
+            shown[name] = incomplete.column(column)
     return Log(
-        data=LoggedData(
-            actions,
-            rewards,
-            propensities,
-            decisions.names,
-            observed,
-            counts,
-            np.array(source.costs) if source.costs else None,
-            clusters,
-        ),
+        data=data,
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),
         n_read=decisions.n_patients(np.ones(len(records), dtype=np.bool_)),
         outcomes=outcomes,
         censored=censored,
-        raw=None if raw is None else raw.iloc[kept].reset_index(drop=True),
+        raw=raw,
+        adjusters=adjusters,
+        predicted=predicted,
+        shown=shown,
         n_untreated=decisions.n_patients(decisions.actions < 0),
     )
 
@@ -316,6 +383,11 @@ class LoggedDecisions:
                 f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {self.n_patients(known)}"
             )
         return np.flatnonzero(known)
+
+    def treated(self) -> IntArray:
+        """The rows that have a treatment; DataError as `kept`."""
+        self.kept()
+        return np.flatnonzero(self.actions >= 0)
 
     def known_propensities(self) -> FloatArray | None:
         """Those of the rows that have a reward, see `observed_propensities`; None: they are to be made."""

@@ -236,12 +236,12 @@ def averaged(values: FloatArray | NDArray[np.bool_], counts: IntArray | None) ->
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What is known of each row's outcome where follow-up may end before it.
+    """What is known of each row's outcome where it may be missing, or follow-up may end before it.
 
     Attributes
     ----------
     rewards : array, (n_rows,)
-        The outcome where it is known.
+        The outcome where it is known; any number where it is not.
     weights : array, (n_rows,)
         The inverse probability that it is known; 0 where it is not.
     """
@@ -269,8 +269,9 @@ class LoggedData:
     names : tuple of str
         The k actions, in the order of the columns of every policy.
     observed : Observed or None
-        Where follow-up may end before the outcome: `rewards` are then numbers to be averaged (`pseudo_outcomes`), which
-        need not be outcomes that are possible, and outcome models are fitted to what is known.
+        Where outcomes may be missing, or follow-up may end before them: `rewards` are then numbers to be averaged
+        (`with_missing`, `pseudo_outcomes`), which need not be outcomes that are possible, and outcome models are fitted
+        to what is known.
     counts : array of int, (n_rows,), or None
         How many patients each row stands for, >= 0, where equal ones were counted; None: one each.
     costs : array, (k,), or None
@@ -362,6 +363,13 @@ class LoggedData:
     def less_costs(self, table: FloatArray) -> FloatArray:
         """What each action is worth, rewards less costs: (m, k) -> (m, k); the table itself where nothing costs."""
         return table if self.costs is None else table - self.costs
+
+    @property
+    def standardised(self) -> LoggedData:
+        """The same with what is known weighted by the arm's share over the propensity: each arm stands for all."""
+        shares = self.by_action() / self.n_patients
+        known = self.known
+        return replace(self, observed=Observed(known.rewards, known.weights * shares[self.actions] / self.propensities))
 
     @property
     def is_binary(self) -> bool:

@@ -83,6 +83,8 @@ class LogColumns:
         Whether messages about a feature's column show a patient's value, and not its row alone.
     costs : tuple of float
         What each of `treatments` costs, in units of utility, beside the outcome; () where none costs anything.
+    adjust_for : tuple of str
+        Columns from before treatment, beside the features, that are adjusted for.
     """
 
     treatment: str
@@ -99,6 +101,7 @@ class LogColumns:
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     show_values: bool = field(default=False, kw_only=True)
     costs: tuple[float, ...] = field(default=(), kw_only=True)
+    adjust_for: tuple[str, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -205,7 +208,13 @@ class LogSource(LogColumns):
     event.competing : none
         the value, or values, that say that something else happened at `time`, after which the event is impossible
     horizon : none
-        a time > 0 that patients of every arm were followed to
+        a time > 0 that patients of every arm were followed to; or several, `[180, 365]`: the first is the one that
+        decides, and the arms are shown at the others, too
+    adjust_for : none
+        columns from before treatment that are adjusted for, and neither hidden nor used by any policy: `["age",
+        "bmi"]`. Numbers are used as they are (also those of features that are declared by cuts), words as levels,
+        whichever occur; a missing number counts as the mean, with a mark of its own. They are used wherever something
+        is modelled: propensities, outcomes, which outcomes are missing, and who is censored
     outcome_checked : none
         outcomes that you have checked, although they look like an id, a time of follow-up, or a feature from before
         treatment
@@ -213,7 +222,8 @@ class LogSource(LogColumns):
         the lowest and the highest possible utility: `[0, 1]`
     missing : "refuse"
         rows without an outcome: `"refuse"`, `"exclude"`, or `"worst"` (they count as the lowest utility). `"exclude"`
-        also leaves out and counts rows without a treatment; otherwise they are refused
+        makes up for them by a model of which outcomes are observed, given treatment, features and `adjust_for`; it also
+        leaves out and counts rows without a treatment, which are refused otherwise
     model : "linear"
         the model of scores: `"linear"`, `"logistic"` (one outcome of 0 and 1), `"gradient-boosting"`, `"constant"` (the
         mean of each arm), `"stacked"` (regressions without and with products of features, and small trees, weighted by
@@ -292,12 +302,20 @@ class FollowUp:
         > 0, in the unit of `time`: the outcome is to be free of the event at this time.
     codes : mapping of str to int
         What each value of this column means: `EVENT`, `CENSORED` or `COMPETING`.
+    later : tuple of float
+        Other times, at which the arms are shown, too.
     """
 
     time: str
     event: str
     horizon: float
     codes: Mapping[str, int] = field(default_factory=lambda: dict(ZERO_ONE))
+    later: tuple[float, ...] = ()
+
+    @property
+    def horizons(self) -> tuple[float, ...]:
+        """All of them, the one that decides first."""
+        return (self.horizon, *self.later)
 
     @property
     def title(self) -> str:
@@ -310,7 +328,11 @@ class FollowUp:
         >>> FollowUp("days", "status", 365.0, {"2": EVENT, "1": 0}).title
         'free of status = 2 at days = 365'
         """
-        return f"free of {self.words(EVENT)} at {self.time} = {self.horizon:g}"
+        return self.title_at(self.horizon)
+
+    def title_at(self, horizon: float) -> str:
+        """The same at another horizon."""
+        return f"free of {self.words(EVENT)} at {self.time} = {horizon:g}"
 
     @property
     def competes(self) -> bool:
@@ -409,6 +431,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         features=_features(table),
         joined=joined,
         form=read_format(table),
+        adjust_for=table.names("adjust_for", None, "column"),
         outcome_checked=table.names("outcome_checked", list(outcome), "outcome"),
         study=table.file.path,
         unread=len(guesses),
@@ -538,14 +561,26 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
 
 def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, (event, codes), horizon = table.column("time", ""), read_event(table), table.number("horizon", 1.0)
+    time, (event, codes), horizons = table.column("time", ""), read_event(table), _horizons(table)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
             table.fail(f"{key} is missing: time, event and horizon go together")
-    if not horizon > 0:
-        table.fail(f"must be > 0, got {horizon:g}", "horizon")
-    return FollowUp(time, event, horizon, codes) if there else None
+    return FollowUp(time, event, horizons[0], codes, horizons[1:]) if there else None
+
+
+def _horizons(table: TomlTable) -> tuple[float, ...]:
+    """One horizon, or a list of different ones."""
+    several = isinstance(table.values.get("horizon"), list)
+    wanted = f"a finite number within ±{FINITE:g}"
+    stated = table.list_of("horizon", is_finite, wanted) if several else [table.number("horizon", 1.0)]
+    for place, horizon in enumerate(stated):
+        key = ("horizon", place) if several else ("horizon",)
+        if not horizon > 0:
+            table.fail(f"must be > 0, got {horizon:g}", *key)
+        if horizon in stated[:place]:
+            table.fail(f"is {horizon:g} twice", *key)
+    return tuple(map(float, stated)) or (1.0,)
 
 
 def _outcome(table: TomlTable, follow_up: FollowUp | None) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
@@ -608,7 +643,7 @@ def _values(table: TomlTable, key: str) -> list[str | float]:
 def declared_values(columns: LogColumns) -> dict[str, set[LevelKey]]:
     """The columns in which a value may be unknown, each with the values that are declared, which are not."""
     follow_up, treatments = columns.follow_up, [value for value, _ in columns.treatments]
-    stated: dict[str, Collection[str | int]] = dict.fromkeys(columns.outcome, ())
+    stated: dict[str, Collection[str | int]] = dict.fromkeys([*columns.outcome, *columns.adjust_for], ())
     stated |= columns.codes
     stated |= {name: feature.levels for name, feature in columns.features.items()}
     # Of several columns that make the treatment together, only their combinations are declared.
@@ -672,6 +707,11 @@ def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:
     uses |= dict.fromkeys(source.outcome, "outcome")
     if source.cluster in uses and source.cluster and source.cluster != source.id:
         table.fail(f"{source.cluster!r} is the {uses[source.cluster]} already: name another column", "cluster")
+    for name in source.adjust_for:
+        if name in uses and name:
+            table.fail(f"{name!r} is the {uses[name]} already: name columns from before treatment", "adjust_for")
+        elif name in source.features:
+            table.fail(f"{name!r} is a feature, which is adjusted for already: leave it out here", "adjust_for")
     for name in source.features:
         if name in uses and name:
             out = "; leave it out of the features, or name another outcome" if name in source.outcome else ""

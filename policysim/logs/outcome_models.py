@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.optimize import nnls
 from threadpoolctl import ThreadpoolController
 
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
@@ -38,7 +38,7 @@ MOST_PRODUCTS = 800
 PRODUCTS = "products"
 # What is stacked. Trees are few and small, as many are fitted.
 SMALL_TREES = "small-trees"
-FEW_TREES = {"max_iter": 40, "max_leaf_nodes": 8}
+FEW_TREES = {"max_iter": 40, "max_leaf_nodes": 8, "max_bins": 32}
 STACK = (LINEAR, PRODUCTS, SMALL_TREES)
 # Rows to predict, (m, n_covariates) -> (m,).
 Predictor: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -124,6 +124,48 @@ def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
+def predicted_without(
+    name: str, covariates: FloatArray, data: LoggedData, parts: IntArray, *, seed: int = 0
+) -> FloatArray:
+    """q(x, a) of each row by a model, see `fit_to_log`, that was fitted without the rows of its part, (n_rows, k).
+
+    If no outcome is known in the other parts, as of a handful of rows, the model is fitted to all.
+    """
+    predicted = np.empty((data.n_rows, data.n_actions))
+    for part in np.unique(parts):
+        own = parts == part
+        rest = ~own if data.known.weights[~own].any() else np.ones_like(own)
+        model = fit_to_log(name, covariates[rest], data.of(rest), seed=seed)
+        predicted[own] = model.predict(covariates[own])
+    return predicted
+
+
+def with_missing(outcomes: FloatArray, seen: BoolArray, chances: FloatArray, predicted: FloatArray) -> FloatArray:
+    """One number for each row, also for those without an outcome, whose mean is that of the outcomes of all, (n_rows,).
+
+    Parameters
+    ----------
+    outcomes : array, (n_rows,)
+        Any number where it is missing. Under censoring, `censoring.pseudo_outcomes`.
+    seen : array of bool, (n_rows,)
+        Which rows have one.
+    chances : array, (n_rows,)
+        r(a, x), the probability that the outcome is observed (`treatments.estimate_observed`).
+    predicted : array, (n_rows,)
+        q(x, a) of the treatment that was given, fitted without the row.
+
+    Notes
+    -----
+    It is q(x, a) + R (Y - q(x, a)) / r(a, x), R whether the outcome Y is observed: its mean given treatment and
+    covariates is that of the outcome if either r or q is right (Robins, Rotnitzky & Zhao 1994). In a doubly robust
+    score, q(x, .) again, a residual then has the weight R / (e r) in place of 1 / e, and rows without an outcome count
+    for the score's direct part.
+    """
+    pseudo = predicted.copy()
+    pseudo[seen] += (outcomes[seen] - predicted[seen]) / chances[seen]
+    return pseudo
+
+
 def _constant(value: float) -> Predictor:
     return lambda covariates: np.full(len(covariates), value)
 
@@ -156,7 +198,9 @@ def _fit(
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
     options = FEW_TREES if name == SMALL_TREES else {}
     with one_thread():
-        trees = HistGradientBoostingRegressor(random_state=seed, **options).fit(covariates, rewards, each)
+        trees = HistGradientBoostingRegressor(random_state=seed, **options)
+        # Of equal weights scikit-learn finds the bins of numbers many times as fast without them.
+        trees.fit(covariates, rewards, None if (each == 1).all() else each)
 
     def predict(rows: FloatArray) -> FloatArray:
         with one_thread():

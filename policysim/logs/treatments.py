@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.toml_reader import unknown
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, sorted_keys
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
@@ -18,7 +19,7 @@ from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import averaged, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE
-from policysim.logs.outcome_models import one_thread, with_products
+from policysim.logs.outcome_models import FEWEST_ROWS, one_thread, with_products
 from policysim.logs.toml_text import toml_string
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -206,6 +207,7 @@ def estimate_propensities(
     counts: IntArray | None = None,
     parts: IntArray | None = None,
     clusters: IntArray | None = None,
+    stacked: bool = True,
 ) -> FloatArray:
     """The probability of each row's treatment by stacked classifiers, cross-fitted over five parts.
 
@@ -226,6 +228,8 @@ def estimate_propensities(
         How many patients each row stands for, and its part, from `counted_parts`.
     clusters : array, (n_rows,), optional
         The number of each row's cluster: whole clusters are dealt among the parts.
+    stacked : bool, optional
+        Whether there are three classifiers; else it is logistic regression with pairwise products, much faster.
 
     Returns
     -------
@@ -259,20 +263,70 @@ def estimate_propensities(
         rest, part = folds != fold, np.flatnonzero(folds == fold)
         each = np.ones(int(rest.sum())) if counts is None else counts[rest].astype(np.float64)
         wanted, rows = np.unique(groups[part], return_inverse=True)
-        together = None if clusters is None else clusters[rest]
-        table = _stack(scaled, (groups[rest], actions[rest], each), scaled[wanted], len(names), together)
+        treated, together = (groups[rest], actions[rest], each), None if clusters is None else clusters[rest]
+        fit = partial(_stack, clusters=together) if stacked else partial(_fitted, 1)
+        table = fit(scaled, treated, scaled[wanted], len(names))
         found[part] = table[rows, actions[part]]
     return found
+
+
+def estimate_observed(
+    covariates: FloatArray,
+    groups: IntArray,
+    actions: IntArray,
+    observed: BoolArray,
+    *,
+    counts: IntArray | None = None,
+    parts: IntArray | None = None,
+    clusters: IntArray | None = None,
+) -> FloatArray:
+    """The probability that the outcome of each row is observed, given its treatment and covariates, (n_rows,).
+
+    In each arm by logistic regression on the covariates and their pairwise products, cross-fitted; in an arm where
+    fewer than ten outcomes are missing, or fewer than ten are not, it is the share of those that are observed.
+    Arguments are those of `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number
+    is of use: in the others it is the probability that the outcome is missing.
+    """
+    found = np.ones(len(actions))
+    for action in np.unique(actions):
+        own = np.flatnonzero(actions == action)
+        each, seen = None if counts is None else counts[own], observed[own].astype(np.intp)
+        sizes = patients_by_code(seen, each, 2)
+        in_parts = None if parts is None else parts[own]
+        few = sizes.min() < FEWEST_ROWS or not covariates.shape[1]
+        if few or (in_parts is not None and min(_n_parts(seen, in_parts)) < 2):
+            found[own] = sizes[seen] / sizes.sum()
+        else:
+            names = ("missing", "observed")
+            found[own] = estimate_propensities(
+                covariates,
+                groups[own],
+                seen,
+                names,
+                counts=each,
+                parts=in_parts,
+                clusters=None if clusters is None else clusters[own],
+                stacked=False,
+            )
+    return found
+
+
+def _n_parts(codes: IntArray, parts: IntArray) -> list[int]:
+    """In how many parts there is each of two codes."""
+    return [len(np.unique(parts[codes == code])) for code in (0, 1)]
 
 
 # Which of the distinct patients each row is, its treatment, and how many patients it stands for.
 Treated: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 # Parts of the rows that the stack of one fold is weighted by, and the steps of its weights.
 HELD_OUT, STEPS = 3, 200
+# Of more rows, models are fitted to so many, drawn at random; and so many patients are predicted at a time.
+MOST_FITTED, BLOCK = 50_000, 20_000
 # By hessians, not by rows: equal patients are one row with a weight.
 CLASSIFYING_TREES = {
     "max_iter": 40,
     "max_leaf_nodes": 8,
+    "max_bins": 32,
     "min_samples_leaf": 1,
     "l2_regularization": 5.0,
     "random_state": 0,
@@ -283,8 +337,12 @@ def _stack(
     covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int, clusters: IntArray | None
 ) -> FloatArray:
     """Probabilities of the treatments for the wanted patients, (m, n_actions), from some rows."""
+    if len(treated[1]) > MOST_FITTED and len(covariates) > MOST_FITTED:
+        some = np.sort(np.random.default_rng(0).choice(len(treated[1]), MOST_FITTED, replace=False))
+        treated = treated[0][some], treated[1][some], treated[2][some]
+        clusters = None if clusters is None else clusters[some]
     groups, actions, each = treated
-    folds = _dealt(actions, HELD_OUT, clusters)
+    folds = dealt_parts(actions, HELD_OUT, clusters)
     held_out = np.zeros((len(actions), len(_learners())))
     for fold, place in product(range(HELD_OUT), range(held_out.shape[1])):
         rest, own = folds != fold, folds == fold
@@ -318,13 +376,16 @@ def _fitted(place: int, covariates: FloatArray, treated: Treated, wanted: FloatA
     """One of the stacked models, fitted to some rows, on the wanted patients; equal rows are one row with a weight."""
     groups, actions, each = treated
     cells, places = np.unique(groups * n_actions + actions, return_inverse=True)
-    mine = covariates[cells // n_actions]
-    if place == 1:
-        mine, wanted = with_products(mine), with_products(wanted)
+    columns = with_products if place == 1 else np.asarray
     table = np.zeros((len(wanted), n_actions))
     with one_thread():
-        model = _learners()[place].fit(mine, cells % n_actions, sample_weight=np.bincount(places, each))
-        table[:, model.classes_] = model.predict_proba(wanted)
+        mine = columns(covariates[cells // n_actions])
+        weights = np.bincount(places, each)
+        # Of equal weights scikit-learn finds the bins of numbers many times as fast without them.
+        model = _learners()[place].fit(mine, cells % n_actions, None if (weights == 1).all() else weights)
+        for start in range(0, len(wanted), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(wanted)))
+            table[np.ix_(rows, model.classes_)] = model.predict_proba(columns(wanted[rows]))
     return table
 
 
@@ -336,11 +397,11 @@ def _folds(actions: IntArray, names: Sequence[str], clusters: IntArray | None) -
         raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
         raise DataError(ONE_TREATMENT)
-    return _dealt(actions, FOLDS, clusters)
+    return dealt_parts(actions, FOLDS, clusters)
 
 
-def _dealt(actions: IntArray, n_folds: int, clusters: IntArray | None) -> IntArray:
-    """The part of each row; each treatment is spread evenly over them."""
+def dealt_parts(actions: IntArray, n_folds: int = FOLDS, clusters: IntArray | None = None) -> IntArray:
+    """The part of each row; each treatment (or other code) is spread evenly over them, or whole clusters are."""
     folds = np.empty(len(actions), dtype=np.intp)
     rng = np.random.default_rng(0)
     if clusters is not None:
@@ -351,7 +412,9 @@ def _dealt(actions: IntArray, n_folds: int, clusters: IntArray | None) -> IntArr
     return folds
 
 
-def counted_parts(actions: IntArray, counts: IntArray, names: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
+def counted_parts(
+    actions: IntArray, counts: IntArray, names: Sequence[str], *, estimated: bool = True
+) -> tuple[IntArray, IntArray, IntArray]:
     """Rows that stand for so many patients each, divided among the parts: each patient falls into one by chance.
 
     Returns
@@ -362,16 +425,17 @@ def counted_parts(actions: IntArray, counts: IntArray, names: Sequence[str]) -> 
     Raises
     ------
     DataError
-        For a treatment all of whose patients are in one part: no model can be fitted without it.
+        Where propensities are `estimated`, for a treatment all of whose patients are in one part: no model can be
+        fitted without it.
     """
     dealt = np.random.default_rng(0).multinomial(counts, np.full(FOLDS, 1 / FOLDS))
-    for action in np.unique(actions):
+    for action in np.unique(actions) if estimated else ():
         sizes = dealt[actions == action].sum(axis=0)
         if np.count_nonzero(sizes) == 1:
             raise DataError(
                 f'propensity = "estimate" needs more patients of each treatment, {names[action]} has {sizes.sum()}'
             )
-    if len(np.unique(actions)) < 2:
+    if estimated and len(np.unique(actions)) < 2:
         raise DataError(ONE_TREATMENT)
     rows, parts = np.nonzero(dealt)
     return rows, parts, dealt[rows, parts]

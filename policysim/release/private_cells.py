@@ -179,11 +179,10 @@ def count_cells(source: LogSource, features: Sequence[str], plan: TablePlan) -> 
     """The true cells, which are private: for each class and arm, in C order, successes and failures; (cells,)."""
     # No cell depends on how patients got their treatments. Of whom the cells hide, no message shows a value.
     log = load_log(replace(source, propensity=EQUAL), all_hidden=True)
-    observed, rewards, (worst, best) = log.data.observed, log.data.rewards, source.default_range
-    known = np.ones(len(rewards), dtype=np.bool_)
-    if observed is not None:
-        rewards, known, best = observed.rewards, observed.weights > 0, 1.0
-    elif not np.isin(rewards, (worst, best)).all():
+    known, rewards, (worst, best) = log.data.known.weights > 0, log.data.known.rewards, source.default_range
+    if source.follow_up:
+        best = 1.0
+    elif not np.isin(rewards[known], (worst, best)).all():
         raise DataError(f"{source.study}: data.outcome must be 0 or 1 in each row: cells count successes and failures")
     codes = log.space.codes(log.records)[:, [log.space.axis(name) for name in features]]
     rows = np.column_stack([codes, log.data.actions, rewards != best])[known]

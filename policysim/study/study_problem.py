@@ -157,20 +157,23 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
         declared range, so that no row of the log can move a score beyond it, less what the action costs. Where
         propensities are estimated, each arm's scores have the mean of its residuals added, weighted by inverse
-        propensities. What actions cost is an outcome, too.
+        propensities; and where more is adjusted for than a record tells (`Log.confounders_are_finer`), rows are
+        weighted so from the start, and patients of a record are those of all arms (Hernan & Robins 2020, What if,
+        section 12.4). What actions cost is an outcome, too.
     """
     from policysim.logs.log_source import ESTIMATE  # noqa: PLC0415 - a scenario reads no tables
     from policysim.logs.outcome_models import fit_to_log, mean_residuals  # noqa: PLC0415
 
     source, data = study.log, log.data
-    covariates = indicators(log.space, log.records[rows])
-    model = fit_to_log(source.outcome_model, covariates, data.of(rows), seed=study.seed)
+    covariates, mine = indicators(log.space, log.records[rows]), data.of(rows)
+    fitted_to = mine.standardised if log.confounders_are_finer and source.propensity == ESTIMATE else mine
+    model = fit_to_log(source.outcome_model, covariates, fitted_to, seed=study.seed)
     assumed = smoothed_prior(log.space, log.records[rows], None if data.counts is None else data.counts[rows])
     scores = np.empty((log.space.size, data.n_actions), order="F")
     for block in blocks(log.space.size):
         scores[block] = model.predict(indicators(log.space, np.arange(block.start, block.stop)))
     if source.propensity == ESTIMATE:  # a model that is too simple still has the arms' levels right
-        scores += mean_residuals(data.of(rows), model.predict(covariates))
+        scores += mean_residuals(mine, model.predict(covariates))
     costs = {} if data.costs is None else {COSTS: RepeatedRows(data.costs[None], np.zeros(len(scores), np.uint8))}
     return DecisionProblem(
         data.less_costs(np.clip(scores, *source.utility_range)),

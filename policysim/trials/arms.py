@@ -20,7 +20,7 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import EXCLUDE, LogSource
-from policysim.logs.outcome_models import FEWEST_ROWS
+from policysim.logs.outcome_models import FEWEST_ROWS, robust_values
 from policysim.logs.toml_text import toml_text
 from policysim.report.findings import OUTCOME, UTILITY
 from policysim.study.checks import LEVEL, Z
@@ -100,10 +100,12 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
 def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
     """Wilson's 95 % interval of an arm's weighted share; its n that of a plain share with the same error, see above."""
-    n, share, z = found.n, found.mean, found.student
-    if found.standard_error == 0 and arm.clusters is not None:
+    # Of outcomes that are made up for by a model the mean may be outside by a little.
+    n, share, z = found.n, min(max(found.mean, 0.0), 1.0), found.student
+    no_error = found.standard_error == 0 or share in (0, 1)
+    if no_error and arm.clusters is not None:
         m = effective_size(np.bincount(arm.clusters, weights * arm.known.weights).astype(np.float64))
-    elif found.standard_error == 0:
+    elif no_error:
         m = effective_size(weights * arm.known.weights, arm.counts)
     else:
         # The error of independent patients has n - 1, a share's n: with equal weights m is n.
@@ -117,29 +119,54 @@ def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float
 def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
 
-    `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
-    outcomes are possible: no interval leaves them. The utility comes first: the outcome less what the arm costs.
+    `source` says what is done with rows without an outcome, and which outcomes are possible: no interval leaves them.
+    The utility comes first: the outcome less what the arm costs. What is missing or censored is made up for by a model,
+    as in `Log.shown`. Where outcomes are modelled for all rows (`Log.predicted`) the utility has doubly robust means.
     """
     unit = source.utility_range == source.default_range
-    shown = dict(log.outcomes)
-    if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
-        shown = {UTILITY if log.data.costs is None else OUTCOME: log.data.rewards, **shown}
     excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
+    rewarded = log.rewarded or (UTILITY if log.data.costs is None else OUTCOME)
     frames: list[pd.DataFrame] = []
-    for name, values in shown.items():
-        is_reward = np.array_equal(values, log.data.rewards)
-        if is_reward:
-            means = arm_means(log.data, source.utility_range)
+    for name in dict.fromkeys([*([] if log.rewarded else [rewarded]), *log.outcomes]):
+        values = log.outcomes.get(name, log.data.rewards)
+        limits: tuple[float, float] | None
+        if name == rewarded:
+            own, limits = log.data, source.utility_range
         else:
-            own = replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
-            means = arm_means(own, source.ends_of(name) if unit and source.outcome.get(name) else None)
+            own = log.shown.get(name) or replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
+            at_horizon = source.follow_up and name not in source.outcome
+            limits = source.ends_of(name) if unit and source.outcome.get(name) else None
+            limits = (0.0, 1.0) if at_horizon else limits
+        if name == rewarded and log.predicted is not None:
+            means = modelled_means(own, robust_values(own, log.predicted), limits)
+        else:
+            means = arm_means(own, limits)
+        gaps = log.data.by_action(~np.isfinite(values))
         means.insert(0, "outcome", name)
-        means.insert(3, "missing", excluded + log.data.by_action(~np.isfinite(values)))
-        if is_reward and log.data.costs is not None:
+        means.insert(3, "missing", excluded if name == rewarded or (name in log.shown and not gaps.any()) else gaps)
+        if name == rewarded and log.data.costs is not None:
             ends = {end: means[end] - log.data.costs for end in ("mean", "low", "high")}
             frames.insert(0, means.assign(outcome=UTILITY, **ends))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
+
+
+def modelled_means(data: LoggedData, values: FloatArray, limits: tuple[float, float] | None = None) -> pd.DataFrame:
+    """The table of `arm_means`, from the doubly robust value of each arm to each row, (n_rows, k).
+
+    An arm's mean is that of its values over all rows (Robins, Rotnitzky & Zhao 1994; Chernozhukov et al. 2018): where
+    propensities are estimated, weighting by them alone is as wrong as they are, and this is wrong by the product of
+    their error with that of the outcome model.
+    """
+    rows = []
+    for arm, (name, n) in enumerate(zip(data.names, data.by_action(), strict=True)):
+        found = moments(values[:, arm], data.counts, clusters=data.clusters) if n else NOTHING
+        reach = found.quantile * found.standard_error if n > 1 and found.standard_error > 0 else np.nan
+        low, high = found.mean - reach, found.mean + reach
+        if limits is not None:
+            low, high = max(low, limits[0]), min(high, limits[1])
+        rows.append((name, int(n), found.mean, low, high))
+    return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
 
 
 def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:

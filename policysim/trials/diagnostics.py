@@ -5,6 +5,7 @@ Balance of the arms and propensities, as tables; where overlap fails; and what m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -12,15 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr
+from scipy.special import bdtr, ndtr
 from scipy.stats import chi2_contingency, chisquare, f_oneway
 
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
+from policysim.logs.adjusters import with_means
 from policysim.logs.clusters import patients_of_clusters
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
 from policysim.logs.log_source import ESTIMATE, LogSource, is_column, lot_words
-from policysim.logs.toml_text import toml_string, toml_text
+from policysim.logs.outcome_models import MOST_PRODUCTS
+from policysim.logs.toml_text import toml_list, toml_string, toml_text
 from policysim.logs.treatments import lot
 from policysim.trials.estimators import SMALLEST_ESS, SURPRISE, effective_size, importance_weights, weight_sums
 
@@ -37,20 +40,20 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     products : bool, optional
-        Whether products of each two of them are compared, too: where propensities are estimated, what decided on
-        treatment may be two features together.
+        Whether products of each two of them are compared, too, unless they are more than models have: where
+        propensities are estimated, what decided on treatment may be two features together.
 
     Returns
     -------
     DataFrame
-        `feature`, `level` ("" for the number itself of a feature that was cut), `before`, `after`.
+        `feature`, `level` ("" for the number itself of a feature that was cut, or of an adjuster), `before`, `after`.
     """
     data, columns = log.data, list(_columns(log))
     names = [(feature, level) for feature, level, _ in columns]
     values = np.column_stack([each for *_, each in columns])
     rounding = (10 * ROUNDING * np.abs(values).max(axis=0)) ** 2
     values = values - averaged(values, data.counts)
-    if products:
+    if products and len(names) * (len(names) - 1) <= 2 * MOST_PRODUCTS:
         one, other = np.triu_indices(len(names), 1)
         apart = np.array([names[i][0] != names[j][0] for i, j in zip(one, other, strict=True)], dtype=np.bool_)
         rounding = np.append(rounding, rounding[one[apart]] * rounding[other[apart]])
@@ -74,16 +77,19 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
 
 
 def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
-    """What is compared: numbers that were cut, and each level but the first of the other features."""
+    """What is compared: numbers that were cut, each level but the first of the other features, and adjusters."""
     numbers = set() if log.raw is None else set(map(str, log.raw.columns))
     for name in log.space.names:
         if name in numbers and log.raw is not None:
-            yield name, "", log.raw[name].to_numpy(dtype=np.float64)
+            yield name, "", with_means(log.raw[[name]].to_numpy(dtype=np.float64))[:, 0]
             continue
         codes, labels = log.space.groups(name)
         mine = codes[log.records]
         for level, label in list(enumerate(labels))[1 if len(labels) == 2 else 0 :]:
             yield name, str(label), (mine == level).astype(np.float64)
+    adjusters = pd.DataFrame() if log.adjusters is None else log.adjusters
+    for pair, values in zip(adjusters.columns, adjusters.to_numpy().T, strict=True):
+        yield str(pair[0]), str(pair[1]), values
 
 
 # Beyond it arms are called imbalanced (Austin 2009).
@@ -304,8 +310,10 @@ ESTIMATED = (
     "(confounding) biases every number here, and no interval covers that."
 )
 
-# Of fewer patients that an arm still has at the horizon, a Kaplan-Meier estimate there is rough.
-FEWEST_FOLLOWED = 10
+# Of fewer patients that an arm still has at the horizon, an estimate there is rough; so it is of fewer events by then.
+FEWEST_FOLLOWED = FEWEST_EVENTS = 10
+# So many columns that were left out are named.
+NAMED = 3
 
 
 class LogCaveats(NamedTuple):
@@ -331,12 +339,19 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
             f"The effective sample size of the log is {ess:,.0f} (treatment at random): below {SMALLEST_ESS} the 95 % "
             "intervals may cover less than they say."
         )
-    others += [
-        f"Only {followed:,} of {patients:,} patients of {name} are followed to the horizon: all numbers about it rest "
-        "on them."
-        for name, patients, censored, followed in log.censored.itertuples(index=False)
-        if followed < FEWEST_FOLLOWED and censored
-    ]
+    for name, horizon, patients, censored, followed, events in log.censored.itertuples(index=False):
+        at = f"{source.follow_up.time} = {horizon:g}" if source.follow_up else ""
+        if followed < FEWEST_FOLLOWED and censored:
+            others.append(
+                f"Only {followed:,} of {patients:,} patients of {name} are followed to {at}: all numbers about it rest "
+                "on them."
+            )
+        if events < FEWEST_EVENTS:
+            others.append(
+                f"Only {events:,} of {patients:,} patients of {name} have the event by {at}: what differs between arms "
+                "is hardly seen by then."
+            )
+    others += _left_out(log, source)
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     if is_column(source.propensity):
         allocation = _recorded(data, str(source.propensity))
@@ -347,6 +362,53 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
         for name, repeated in log.deciding
     ]
     return LogCaveats([*decided, *allocation, *where_caveats(data, by_lot, log.covariates)], others)
+
+
+def _left_out(log: Log, source: LogSource) -> list[str]:
+    """Columns of the file that nothing is said of, in which arms differ beyond chance, also after weighting.
+
+    The standardised difference of two arms, see `balance_of`, is then about normal with variance 1 / n_i + 1 / n_j, n
+    the effective sample sizes of their weights, or of those of clusters; it is tested at `DOUBTFUL`, shared by all
+    columns and pairs of arms (Bonferroni), and must be beyond `IMBALANCE`.
+    """
+    if log.undeclared is None or not log.undeclared.shape[1]:
+        return []
+    data, values = log.data.of(log.undeclared.index.to_numpy()), log.undeclared.to_numpy(dtype=np.float64)
+    rows = [data.actions == arm for arm in np.unique(data.actions)]
+    weights = [data.of(own).inverse_propensities for own in rows]
+    means = [weight @ values[own] / weight.sum() for weight, own in zip(weights, rows, strict=True)]
+    sizes = [
+        effective_size(weight if data.clusters is None else np.bincount(data.clusters[own], weight).astype(np.float64))
+        for weight, own in zip(weights, rows, strict=True)
+    ]
+    pairs = list(combinations(range(len(rows)), 2))
+    found: dict[str, tuple[float, float]] = {}
+    for i, j in pairs:
+        spread = np.sqrt((values[rows[i]].var(axis=0) + values[rows[j]].var(axis=0)) / 2)
+        apart = np.abs(means[i] - means[j])
+        standardised = np.divide(apart, spread, out=np.zeros(len(apart)), where=spread > 10 * ROUNDING * apart)
+        chances = 2 * ndtr(-standardised / math.sqrt(1 / sizes[i] + 1 / sizes[j])) * len(pairs) * len(apart)
+        for place in np.flatnonzero((standardised > IMBALANCE) & (chances < DOUBTFUL)).tolist():
+            name = str(log.undeclared.columns[place][0])
+            found[name] = max(found.get(name, (0.0, 0.0)), (float(standardised[place]), float(-chances[place])))
+    found = {name: each for name, each in found.items() if name not in dict(log.deciding)}  # which are named already
+    worst = sorted(found.items(), key=lambda each: each[1], reverse=True)
+    more = f" (and {len(worst) - NAMED} more columns)" if len(worst) > NAMED else ""
+    return [_left_out_words(name, difference, -chance, source) + more for name, (difference, chance) in worst[:NAMED]]
+
+
+def _left_out_words(name: str, difference: float, chance: float, source: LogSource) -> str:
+    measured = f"standardised difference {difference:.2f}, by chance with probability {chance:.1g}"
+    if lot_words(source.propensity):
+        return (
+            f"{name} differs between arms ({measured}), and the study says nothing of it: if it is from before "
+            "treatment, this is no randomisation of patients."
+        )
+    return (
+        f"{name} differs between arms, after weighting, too ({measured}), and is not adjusted for: if it is from "
+        f"before treatment, outcomes may differ because of it; write adjust_for = "
+        f"{toml_list([*source.adjust_for, name])} in [data]."
+    )
 
 
 def _recorded(data: LoggedData, column: str) -> list[str]:
@@ -384,9 +446,7 @@ def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
     chances = lot(propensity, k)
     whole, unit = log.data.whole_clusters, "clusters"
     if whole is None:
-        # Rows without an outcome were allocated too.
-        whole = log.data.by_action() + (np.array(log.missing) if log.n_read > log.data.n_patients else 0)
-        unit = "patients"
+        whole, unit = log.data.by_action(), "patients"
     found = []
     # Shares are what the arms have.
     chance = 1.0 if chances is None else float(chisquare(whole, whole.sum() * chances).pvalue)

@@ -24,6 +24,7 @@ from policysim.files.columns_file import open_columns
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of, is_many
+from policysim.logs.adjusters import Covariates
 from policysim.logs.censoring import censoring_words
 from policysim.logs.clusters import read_clusters, require_clusters
 from policysim.logs.counted_log import count_parts, is_counted, open_log, require_countable_model
@@ -292,6 +293,13 @@ def read_study_log(
     log = open_log(study.log, executor, progress, counted=counted)
     frame = log.space.decode(log.records)
     table = LogRows(study.name, frame, counted=log.data.counts is not None)
+    known, predictors = frame, list(log.space.names)
+    if log.predicted is not None and log.confounders_are_finer:
+        own = [f"{name} (number)" for name in (log.raw.columns if log.raw is not None else ())]
+        own += [" ".join(pair).strip() for pair in (log.adjusters.columns if log.adjusters is not None else ())]
+        finer = Covariates.of(log.space, log.records, log.raw, log.adjusters).rows[:, sum(log.space.shape) :]
+        known = pd.concat([frame, pd.DataFrame(finer[:, : len(own)], columns=own)], axis=1)
+        predictors += own
     about = {
         "rows_read": log.n_read,
         "missing": dict(zip(log.data.names, log.missing, strict=True)),
@@ -304,7 +312,7 @@ def read_study_log(
         "censoring": censoring_words(study.log.follow_up, log.censored),
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
-    return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
+    return LogToEvaluate(table, log.data, known, tuple(predictors), about, log.covariates)
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
     without = f"{sum(about['missing'].values()):,} without {wanted} ({by_arm}), "
     treated = {
-        EXCLUDE: f"{without}left out, right only if they are missing by chance within each arm",
+        EXCLUDE: f"{without}made up for by a model, right if they are missing by chance given arm and features",
         WORST: f"{without}counted with the lowest reward of the declared range",
     }
     rows = treated.get(about["missing_rule"], "") if by_arm else f"all with {wanted}"

@@ -21,17 +21,16 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
-from policysim.logs.log_source import ESTIMATE, STACKED
 from policysim.logs.outcome_models import robust_values
 from policysim.progress import SILENT, Progress
 from policysim.report.findings import NOT_SHOWN, OUTCOME, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
-from policysim.study.study_problem import fit_problem, indicators
+from policysim.study.study_problem import fit_problem
 from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
 from policysim.trials.arms import arm_means
 from policysim.trials.diagnostics import log_caveats
-from policysim.trials.estimate_value import cross_fit, row_values
+from policysim.trials.estimate_value import row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain, shown_gain
 from policysim.utility import COSTS
@@ -61,7 +60,7 @@ class Split:
     values : array, (n_rows, n_actions)
         The doubly robust value of each arm to each row (Robins, Rotnitzky & Zhao 1994): what an outcome model that was
         fitted without the row predicts, and of the arm that was given the weighted residual, too; less what the arm
-        costs. The model is that of the scores; where propensities are estimated, a stacked one.
+        costs. The model is that of the scores, or where there is `Log.predicted` that of it.
     """
 
     log: Log
@@ -100,7 +99,7 @@ def split_log(
     ValueError
         Names an arm with fewer than `FEWEST_PATIENTS` rows.
     """
-    counts = log.data.by_action()
+    counts = log.data.by_action(log.data.known.weights > 0)
     few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
     if few:  # what a model says of an arm that nobody got is a guess
         raise DataError(
@@ -109,10 +108,6 @@ def split_log(
         )
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
-    predicted = None
-    if study.log.propensity == ESTIMATE and log.data.counts is None:  # once: no row's model ever saw the row
-        covariates = indicators(log.space, log.records)
-        predicted = cross_fit(log.data, covariates, outcome_model=STACKED, seed=study.seed).predictions
     for place in range(REPEATS * MOST_TIMES):
         if place % REPEATS == 0:
             if place and not more():
@@ -129,7 +124,7 @@ def split_log(
             progress.advance()
         # Costs are known: outcomes alone are predicted.
         outcomes = scores if log.data.costs is None else scores + log.data.costs
-        values = robust_values(dealt.data, outcomes if predicted is None else predicted)
+        values = robust_values(dealt.data, outcomes if dealt.predicted is None else dealt.predicted)
         values = log.data.less_costs(values)
         yield Split(dealt, folds, tuple(problems), scores, values)
 

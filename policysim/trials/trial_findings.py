@@ -125,8 +125,7 @@ def find(
     options = _options(draws, others, everyone)
     limits = limits_of(study, problem, options, everyone)
     tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
-    shown = {} if log.data.costs is not None else log.outcomes
-    outcome = next((name for name, values in shown.items() if np.array_equal(values, log.data.rewards)), UTILITY)
+    outcome = UTILITY if log.data.costs is not None else log.rewarded or UTILITY
     of_outcome = tables["arms"][tables["arms"]["outcome"] == outcome]
     differences = _differences(options, everyone, of_outcome, log.data)
     harmed = _harmed(log, compared, options)

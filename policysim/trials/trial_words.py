@@ -57,7 +57,7 @@ from policysim.utility import COSTS
 from policysim.words import NO_ADVICE, capital, in_a_row, odds_factor
 
 # What is done with patients without an outcome.
-MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
+MISSING = {"refuse": "", "exclude": "made up for by a model", "worst": "counted as the worst"}
 # Letters of a name that people gave: an arm, an outcome, a title.
 ARM_LETTERS, OUTCOME_LETTERS, TITLE_LETTERS = 36, 100, 190
 # So many arms are named in a line, and so many products of features in a table.
@@ -211,7 +211,9 @@ def _about(view: View) -> Iterator[str]:
     source, tables = view.study.log, view.details.tables
     patients = tables["patients"].set_index("what")["patients"]
     untreated, missing = patients["without a treatment"], patients["without an outcome"]
-    censored = tables["censoring"]["censored"].sum()
+    censoring = tables["censoring"]
+    horizon = source.follow_up.horizon if source.follow_up else None
+    censored = censoring.loc[censoring["horizon"] == horizon, "censored"].sum()
     success = "Outcome" if view.unit.counted_of == 1 else "Success"
     texts = [
         f"{patients['used']:,} patients, {_allocated(source.propensity)}.",
@@ -526,8 +528,9 @@ def _arms_before_any_model(view: View) -> Grid:
     note = f"Means per patient, each with its {INTERVAL}."
     if not view.details.tables["censoring"].empty:
         note += (
-            " A known outcome is divided by the probability that it is known (Kaplan and Meier, arm by arm): right if "
-            "in each arm patients who are followed for less have the same prospects as the others."
+            " A known outcome is divided by the probability that it is known, by hazards of censoring in each arm that "
+            "depend on the patient as far as held-out patients show it: right if, among patients of the same arm and "
+            "features, those who are followed for less have the same prospects as the others."
         )
     return Grid.of_columns(columns, "The arms, before any model", note, "arms")
 

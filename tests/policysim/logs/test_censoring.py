@@ -132,8 +132,10 @@ def test_bad_times_and_events_are_told_by_row(load, followed, times):
 def test_rows_without_a_time_are_left_out_or_count_as_an_event_at_once(load, followed, times):
     gone = times.assign(days=[4, 3, 6, None, 30, 12])
     log = load(followed.replace("[data.features]", 'missing = "exclude"\n[data.features]'), trial__csv=gone)
-    assert (log.n_read, log.data.n_rows, log.missing) == (6, 5, (0, 1))
-    assert log.data.rewards[log.data.actions == 1].mean() == pytest.approx(1.0)
+    assert (log.n_read, log.data.n_rows, log.missing) == (6, 6, (0, 1))
+    # In so small an arm nothing is modelled but its mean, by the rows outside of the row's part.
+    assert log.data.rewards[log.data.actions == 1].mean() == pytest.approx(1.0, abs=0.1)
+    assert log.data.observed.weights[log.data.actions == 1].tolist() == pytest.approx([0, 0, 3])
     worst = load(followed.replace("[data.features]", 'missing = "worst"\n[data.features]'), trial__csv=gone)
     assert (worst.data.n_rows, worst.missing) == (6, (0, 1))
     assert worst.data.rewards[worst.data.actions == 1].mean() == pytest.approx(2 / 3)
@@ -164,10 +166,10 @@ def test_codes_of_events_are_read_as_0_and_1_are(load, followed, times):
     assert f"row 1: {must}" in line
 
 
-def test_rows_with_a_competing_event_are_refused_in_one_line(load, followed, times):
+def test_a_competing_event_leaves_a_patient_free_of_the_event(load, followed, times):
     competing = followed.replace('event = "ill"', CODED.replace("censored", "competing = 3, censored"))
-    with pytest.raises(InputFileError) as error:
-        load(competing, trial__csv=times.assign(ill=[3, 1, 1, 2, 2, 3]))
-    (line,) = str(error.value).splitlines()
-    assert "study.toml:7: data.event: 2 rows have a competing event (ill = 3)" in line
-    assert load(competing, trial__csv=times.assign(ill=[2, 1, 1, 2, 2, 1])).data.n_rows == 6
+    log = load(competing, trial__csv=times.assign(ill=[3, 1, 1, 2, 2, 1]))
+    # Arm 0: free for ever at 4; of the two that are left one is censored at 6, the other seen at 12.
+    assert log.data.rewards[log.data.actions == 0].mean() == pytest.approx(1.0)
+    assert log.data.observed.rewards.tolist() == [1, 0, 0, 0, 1, 1]
+    assert log.data.observed.weights.tolist() == pytest.approx([1, 0, 0, 1.5, 1.5, 2])

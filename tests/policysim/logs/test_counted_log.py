@@ -52,14 +52,18 @@ def test_counts_are_those_of_the_rows(tmp_path, in_one_file):
     log = load_log(source)
 
     def rows(log):
-        data = log.data
-        return np.column_stack([log.records, data.actions, data.propensities, data.rewards])
+        """What is known of each row; what is modelled of a missing outcome depends on who shares a part."""
+        data, known = log.data, log.data.known.weights > 0
+        table = [log.records, data.actions, data.propensities, known, np.where(known, data.known.rewards, 0)]
+        return np.column_stack(table).round(12)
 
-    kinds, counts = np.unique(rows(log).round(12), axis=0, return_counts=True)
-    mine = rows(in_one_file).round(12)
-    order = np.lexsort(mine.T[::-1])
-    assert np.array_equal(mine[order], kinds)
-    assert in_one_file.data.counts[order].tolist() == counts.tolist()
+    kinds, counts = np.unique(rows(log), axis=0, return_counts=True)
+    mine, places = np.unique(rows(in_one_file), axis=0, return_inverse=True)
+    assert np.array_equal(mine, kinds)
+    assert np.bincount(places, in_one_file.data.counts).tolist() == counts.tolist()
+    # Folds are others, so that they differ by a few parts in a hundred of a standard error.
+    apart = [arms_of(each, source)["mean"].to_numpy() for each in (log, in_one_file)]
+    assert apart[0] == pytest.approx(apart[1], abs=0.005)
     assert (log.missing, log.n_read, log.n_untreated) == (
         in_one_file.missing,
         in_one_file.n_read,
@@ -273,19 +277,21 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
     event = '{ column = "died", event = "dead", censored = "alive", competing = "other" }'
     text = f'propensity = "chance"\ntime = "days"\nevent = {event}\nhorizon = 45'
     source, rows, log = with_rows(tmp_path, frame, text)
-    assert len(log.data.rewards) < len(rows.data.rewards)
+    assert log.data.n_patients == rows.data.n_patients
     pd.testing.assert_frame_equal(log.censored, rows.censored)
     assert log.missing == rows.missing
     mine, theirs = arms_of(log, source), arms_of(rows, source)
-    numbers = ["rows", "missing", "mean", "low", "high"]
-    assert mine[numbers].to_numpy(dtype=float) == pytest.approx(theirs[numbers].to_numpy(dtype=float), rel=1e-12)
+    # Times that are missing are modelled, in folds that are others.
+    assert mine[["rows", "missing"]].equals(theirs[["rows", "missing"]])
+    for number in ("mean", "low", "high"):
+        assert mine[number].to_numpy() == pytest.approx(theirs[number].to_numpy(), abs=0.005)
     # Outcome models see what is known of each patient, with its weight.
     for model in ("linear", "logistic"):
         everyone = indicators(rows.space, np.arange(rows.space.size))
         fitted = [
             fit_to_log(model, indicators(each.space, each.records), each.data).predict(everyone) for each in (log, rows)
         ]
-        assert fitted[0] == pytest.approx(fitted[1], rel=1e-4 if model == "logistic" else 1e-9)
+        assert fitted[0] == pytest.approx(fitted[1], abs=0.03)
 
 
 def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):

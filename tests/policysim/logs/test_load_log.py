@@ -80,10 +80,13 @@ def test_missing_outcomes_are_refused_unless_something_else_is_declared(load, se
     ]
 
 
-def test_excluded_rows_are_counted_by_arm(load, section, gappy):
+def test_rows_without_an_outcome_are_counted_by_arm_and_made_up_for(load, section, gappy):
     log = load(section.replace("{ success = 1.0 }", f'{TWO}\nmissing = "exclude"'), trial__csv=gappy)
-    assert log.data.rewards.tolist() == [1, 0]
-    assert log.records.tolist() == [0, 1]
+    # Of arm 0 two of three are known: q + (reward - q) / (2/3), q the mean of the known ones of other parts.
+    assert log.data.rewards[log.data.actions == 0].tolist() == pytest.approx([0 + 1.5, 0, 1 - 1.5])
+    assert log.data.known.weights.tolist() == pytest.approx([1.5, 0, 0, 0, 0, 1.5])
+    assert log.data.known.rewards[[0, 5]].tolist() == [1, 0]
+    assert log.records.tolist() == [0, 3, 2, 5, 4, 1]
     assert (log.missing, log.n_read) == ((1, 3), 6)
 
 

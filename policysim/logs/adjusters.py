@@ -1,0 +1,161 @@
+"""Columns that are adjusted for and that no policy sees: numbers as they are, words as levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from envs.records import RecordSpace
+from policies.arrays import FloatArray, IntArray
+from policies.levels import MISSING, level_of, sorted_keys
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable, coded, missing, numbers
+from policysim.logs.column_summary import is_after, is_id, is_treatment
+from policysim.logs.log_source import LogSource, is_column
+from policysim.logs.log_tables import LogTables
+from policysim.logs.outcomes import measured_again
+
+# Levels of fewer rows than this are one, and the name of it; and of the mark of a missing number.
+FEWEST_OF_LEVEL = 10
+OTHERS, NO_NUMBER = "others", "missing"
+# Of a log's rows, so many are looked at for columns that differ between arms; of more, every so many-th.
+LOOKED_AT = 10_000
+# So many columns are looked at.
+MOST_COLUMNS = 1_000
+
+
+def read_adjusters(table: DataTable, names: Sequence[str], bad: BadRows) -> pd.DataFrame:
+    """Some columns as numbers, a column for each number and each level, (feature, level), "" for a number itself.
+
+    A missing number is the mean of the others, and marked by a column of 0 and 1. Of words each is a level, but for
+    those of fewer than ten rows, which are one level together; missing ones are a level, too.
+
+    Raises
+    ------
+    DataError
+        For a column without a value, or whose words are so many that they are names or ids. Bad rows have a value that
+        is no number, in a column of which most are, or that is infinite.
+    """
+    found: dict[tuple[str, str], FloatArray] = {}
+    for name in names:
+        column = table[name]
+        values = numbers(column)
+        absent = missing(column, np.isnan(values))
+        words = np.isnan(values) & ~absent
+        if absent.all():
+            raise DataError(f"{table.name}: {name}: has no value: leave it out of adjust_for")
+        if 2 * words.sum() < len(values) - absent.sum():
+            must = "must be a number, as most of its column are"
+            bad.add_values(table, words | np.isinf(values), name, column.array, must)
+            found |= _of_numbers(name, values, absent)
+        else:
+            found |= _of_words(table, name)
+    return pd.DataFrame(found, index=range(len(table)))
+
+
+def _of_numbers(name: str, values: FloatArray, absent: np.ndarray) -> dict[tuple[str, str], FloatArray]:
+    finite = np.isfinite(values)
+    columns = {(name, ""): np.where(finite, values, values[finite].mean() if finite.any() else 0.0)}
+    return columns | ({(name, NO_NUMBER): absent.astype(np.float64)} if absent.any() else {})
+
+
+def _of_words(table: DataTable, name: str) -> dict[tuple[str, str], FloatArray]:
+    positions, keys = coded(table[name])
+    counts = np.bincount(positions, minlength=len(keys))
+    often = [key for key, count in zip(keys, counts, strict=True) if count >= FEWEST_OF_LEVEL]
+    if len(keys) > max(len(table) / 2, FEWEST_OF_LEVEL):
+        raise DataError(
+            f"{table.name}: {name}: has {len(keys):,} different values in {len(table):,} rows, which are names or ids "
+            "and no levels: leave it out of adjust_for"
+        )
+    known = {key: place for place, key in enumerate(keys)}
+    columns = {}
+    for key in [*sorted_keys(set(often) - {MISSING}), *([MISSING] if MISSING in often else [])]:
+        label = NO_NUMBER if key == MISSING else str(level_of(key))
+        columns[name, label] = (positions == known[key]).astype(np.float64)
+    if len(often) < len(keys):
+        columns[name, OTHERS] = 1 - np.sum(list(columns.values()), axis=0) if columns else np.ones(len(table))
+    # The first of two says all.
+    return dict(list(columns.items())[1:]) if len(columns) == 2 else columns
+
+
+def with_means(columns: FloatArray) -> FloatArray:
+    """Columns with the mean of each in place of what is missing, (n_rows, n_columns); 0 where nothing is known."""
+    known = np.isfinite(columns)
+    means = np.where(known, columns, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    filled: FloatArray = np.where(known, columns, means)
+    return filled
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """What models adjust for.
+
+    Attributes
+    ----------
+    patients : array, (n_distinct, n_covariates)
+        Distinct patients.
+    groups : array of int, (n_rows,)
+        Which of them each row is.
+    """
+
+    patients: FloatArray
+    groups: IntArray
+
+    @property
+    def rows(self) -> FloatArray:
+        """Of each row, (n_rows, n_covariates)."""
+        return self.patients[self.groups]
+
+    @classmethod
+    def of(
+        cls, space: RecordSpace, records: IntArray, raw: pd.DataFrame | None, adjusters: pd.DataFrame | None
+    ) -> Covariates:
+        """A column of 0 and 1 for each level of each feature, the numbers of those that were cut, and the adjusters.
+
+        With the levels of its bins beside a number, or for an adjuster with whether it is above its median, products of
+        the two follow a broken line.
+        """
+        occurring, groups = np.unique(records, return_inverse=True)
+        levels = zip(space.codes(occurring).T, space.shape, strict=True)
+        patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
+        others = [
+            frame.to_numpy(dtype=np.float64) for frame in (raw, adjusters) if frame is not None and frame.shape[1]
+        ]
+        if not others:
+            return cls(patients, groups)
+        numbers_of = np.hstack(others)
+        filled = with_means(numbers_of)  # a bin of its own says where one is missing
+        own = filled[:, 0 if raw is None else raw.shape[1] :]
+        above = (own > np.median(own, axis=0))[:, [len(np.unique(column)) > 2 for column in own.T]]
+        return cls(np.hstack([patients[groups], filled, above]), np.arange(len(records)))
+
+
+def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataFrame:
+    """Columns beside the features that nothing is said of, as `read_adjusters` has them, of some of the `rows`.
+
+    Left out are ids, outcomes and what is named like one, later measurements, and words that are names; also columns
+    that are different in each row. The index of the frame says which of the rows they are.
+    """
+    table = tables.features
+    said = {tables.id, source.treatment, *source.joined, *source.outcome, *source.later, *source.features}
+    said |= {source.cluster, source.id}
+    said |= {source.propensity} if is_column(source.propensity) else set()
+    said |= set(source.adjust_for) | set(measured_again(table.columns).values())
+    names = [name for name in table.columns if name not in said and not (is_after(name) or is_treatment(name))]
+    names = names[:MOST_COLUMNS]
+    looked_at = np.arange(0, len(rows), -(-len(rows) // LOOKED_AT))
+    frame = table.frame_of(names).iloc[rows[looked_at]].reset_index(drop=True)
+    some = DataTable(table.name, frame)
+    found = []
+    for name in names:
+        try:
+            distinct = len(coded(some[name])[1])
+            if not (distinct == len(frame) or (is_id(name) and 2 * distinct > len(frame))):
+                found.append(read_adjusters(some, [name], BadRows()))
+        except ValueError:  # no values, names or lists
+            continue
+    return pd.concat(found, axis=1).set_axis(looked_at, axis=0) if found else pd.DataFrame(index=looked_at)

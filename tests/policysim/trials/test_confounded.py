@@ -1,0 +1,127 @@
+"""Logs without any effect in which an arm looks better: a small sample of benchmarks/missing_and_confounded.py."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from confounded_logs import FOLLOWED, LOT, WORLDS, World, censored_in_one_arm, told_of_arms, written
+
+from policysim.logs.load_log import load_log
+from policysim.study.study_reader import load_study
+from policysim.trials.arms import arms_of
+from policysim.trials.diagnostics import balance_of, log_caveats
+
+pytestmark = pytest.mark.usefixtures("few_trees")
+
+
+def differences(name, logs, folder, patients=500):
+    """Of some small logs the difference of the arms as told, and that of the means of what is known, in each."""
+    world, found = replace(WORLDS[name], patients=patients), []
+    for seed in range(logs):
+        path = written(world, folder, np.random.default_rng([56, seed]))
+        table = pd.read_csv(folder / "log.csv")
+        known = table.groupby("arm")["cured"].mean() if "cured" in table else pd.Series([0.0, 0.0])
+        found.append((told_of_arms(path)[0][0], known[1] - known[0]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("by", ["a feature", "an adjuster"])
+def test_outcomes_missing_by_what_patients_are_make_no_difference(by, tmp_path):
+    found = differences(f"outcomes missing in one arm by {by}", 6, tmp_path)
+    error = found[:, 0].std(ddof=1) / np.sqrt(len(found))
+    assert abs(found[:, 0].mean()) < 4 * error < 0.1
+    # What is left out would have made one.
+    apart = found[:, 1] - found[:, 0]
+    assert abs(apart.mean()) > 4 * apart.std(ddof=1) / np.sqrt(len(apart))
+
+
+@pytest.mark.parametrize("competing", [False, True], ids=["one event", "competing"])
+def test_follow_up_that_ends_by_what_patients_are_makes_no_difference(competing, tmp_path):
+    data = FOLLOWED.replace('"status"', '{ column = "status", event = 1, censored = 0, competing = 2 }')
+    world = World(
+        lambda n, rng: censored_in_one_arm(n, rng, competing=competing),
+        500,
+        f"{data if competing else FOLLOWED}\n{LOT}",
+        "ill = { levels = [0, 1] }",
+    )
+    told, means = [], []
+    for seed in range(12):
+        difference, *arms = told_of_arms(written(world, tmp_path, np.random.default_rng([57, seed])))
+        told.append(difference[0])
+        means.append([mean for mean, *_ in arms])
+    assert abs(np.mean(told)) < 4 * np.std(told, ddof=1) / np.sqrt(12) < 0.08
+    # Each group's hazards are known: the event's, and the other's.
+    event, other = np.array([0.4, 2.0]), np.array([0.2, 0.8]) * competing
+    truth = 1 - (event / (event + other) * (1 - np.exp(-(event + other)))).mean()
+    assert np.abs(np.mean(means, axis=0) - truth).max() < 4 * np.std(means, axis=0, ddof=1).max() / np.sqrt(12)
+
+
+def test_a_confounder_that_is_left_out_is_named_and_adjusting_for_it_takes_the_difference_away(tmp_path):
+    world = WORLDS["the last of 20 columns confounds"]
+    left_out = written(world, tmp_path, np.random.default_rng(1), adjusted=False)
+    (_, low, _), *_ = told_of_arms(left_out)
+    assert low > 0
+    study = load_study(left_out)
+    said = [line for line in log_caveats(load_log(study.log), study.log).others if "is not adjusted for" in line]
+    assert len(said) == 1 and said[0].startswith("c20 differs between arms, after weighting, too")
+    assert 'adjust_for = ["c20"]' in said[0]
+    adjusted = written(world, tmp_path, np.random.default_rng(1))
+    (value, low, high), *_ = told_of_arms(adjusted)
+    assert low < 0 < high and abs(value) < 0.1
+    study = load_study(adjusted)
+    log = load_log(study.log)
+    assert not [line for line in log_caveats(log, study.log).others if "differs between arms" in line]
+    balance = balance_of(log).set_index("feature")
+    assert balance.loc["c20", "before"] > 1 > 5 * balance.loc["c20", "after"]
+
+
+def test_in_a_randomised_trial_a_column_that_differs_is_named_but_no_outcome_and_no_id(tmp_path):
+    rng = np.random.default_rng(4)
+    arm = rng.integers(2, size=400)
+    columns = {
+        "site": rng.integers(5, size=400) + 3 * arm,
+        "weight": rng.normal(size=400),
+        "patient": rng.permutation(400),
+    }
+    frame = pd.DataFrame({"arm": arm, "cured": rng.integers(2, size=400), "ill": rng.integers(2, size=400), **columns})
+    frame.assign(death_day28=arm).to_csv(tmp_path / "log.csv", index=False)
+    world = World(lambda *_: frame, 400, f"outcome = {{ cured = 1.0 }}\n{LOT}", "ill = { levels = [0, 1] }")
+    path = tmp_path / "study.toml"
+    path.write_text(world.study(), encoding="utf-8")
+    study = load_study(path)
+    said = [line for line in log_caveats(load_log(study.log), study.log).others if "differs between arms" in line]
+    assert len(said) == 1 and said[0].startswith("site differs between arms (standardised difference")
+    assert "no randomisation of patients" in said[0]
+
+
+def followed(tmp_path, horizon, draw=censored_in_one_arm):
+    """The study and the log of a trial with follow-up to some horizons."""
+    data = FOLLOWED.replace("horizon = 1", f"horizon = {horizon}")
+    world = World(draw, 400, f"{data}\n{LOT}", "ill = { levels = [0, 1] }")
+    study = load_study(written(world, tmp_path, np.random.default_rng(6)))
+    return study, load_log(study.log)
+
+
+def test_several_horizons_show_the_arms_at_each_and_the_first_decides(tmp_path):
+    study, log = followed(tmp_path, "[1, 0.5]")
+    arms = arms_of(log, study.log)
+    assert arms["outcome"].unique().tolist() == [f"free of status at years = {at}" for at in ("1", "0.5")]
+    assert log.rewarded == "free of status at years = 1"
+    for place, horizon in enumerate(("1", "0.5")):
+        _, alone = followed(tmp_path, horizon)
+        expected = arms_of(alone, study.log).drop(columns="outcome").to_numpy()[:, 1:].astype(float)
+        found = arms.drop(columns="outcome").to_numpy()[2 * place : 2 * place + 2, 1:].astype(float)
+        # Relative hazards are fitted up to the last of the horizons.
+        assert np.abs(found - expected).max() < (1e-12 if horizon == "1" else 0.02)
+    assert sorted(set(log.censored["horizon"])) == [0.5, 1]
+
+
+def test_a_horizon_with_few_events_is_warned_of_and_one_with_none_is_refused(tmp_path):
+    study, log = followed(tmp_path, "0.02")
+    said = log_caveats(log, study.log).others
+    assert any("have the event by years = 0.02" in line and "of wait" in line for line in said)
+    with pytest.raises(ValueError, match=r"study.toml:7: data.horizon: nobody has the event by years = 1e-06: \d+"):
+        followed(tmp_path, "0.000001")
+    with pytest.raises(ValueError, match=r"horizon\[1\]: is 1 twice"):
+        followed(tmp_path, "[1, 1]")
