@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
+import sys
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
-from policysim.cli.options import Commands, add_format, add_json, chosen_format, names, number
+from policysim.cli.options import Commands, add_format, add_json, chosen_format, names
 
-COLUMNS = {
-    "outcome": "the outcome: numbers, such as 0 and 1",
-    "time": "with --event: the time to the event, or to the end of follow-up",
-    "event": "with --time: 1 for the event, 0 if follow-up ended before",
-    "id": "the patients' ids; none: each row is a patient anyway",
+OPTIONS = {
+    "treatment": ("COLUMN", "the treatment; or one,two: columns that form it together"),
+    "outcome": ("COLUMN", "the outcome: numbers; or NAME=WEIGHT,...; or COLUMN:WORD=NUMBER,..."),
+    "time": ("COLUMN", "in place of an outcome: the time to an event or to the end of follow-up"),
+    "event": ("COLUMN", "1 for the event, 0 if follow-up ended before; or COLUMN:event=2,censored=1,..."),
+    "horizon": ("TIME", "with --time: success is to be free of the event at this time"),
+    "id": ("COLUMN", "the patients' ids; none: each row is another patient"),
+    "assigned": ("HOW", "randomised, randomised:2,1 (a ratio), by-doctors, or a column of propensities"),
+    "features": ("COLUMNS", "the columns from before treatment, with commas between; all: all that are left"),
+    "unknown": ("COLUMN=VALUE", "values that stand for unknown, with commas between; none"),
+    "missing": ("WHAT", "exclude: leave out rows without a value of a feature; level: a level NA"),
 }
-LISTS = {
-    "treatment": "the treatment; or one,two: columns that form it together, or one for each arm",
-    "features": "the columns from before treatment: these and no others",
-}
+LISTS = ("treatment", "features", "unknown", "missing")
 
 
 def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "init",
-        help="write a study.toml for a file of treated patients, with # CHECK on every guess",
+        help="write a study.toml for a file of treated patients",
         description="Look at a CSV or Parquet file with one row per treated patient, and write a commented study.toml "
-        "that compare can run. Treatment, outcome, time, event and id come from options, or from columns with clear "
-        "names; else init prints the command to type. Features are the remaining columns.",
+        "that compare can run. What no option says is asked on a terminal; elsewhere init prints the columns, the "
+        "questions and the command to type.",
     )
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="a file with one row per patient (.csv, .tsv, .txt, .dat, .parquet)"
@@ -38,28 +40,26 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the study file to write, .toml (default: beside DATA)"
     )
-    for option, said in COLUMNS.items():
-        parser.add_argument(f"--{option}", default="", metavar="COLUMN", help=said)
-    for option, said in LISTS.items():
-        parser.add_argument(f"--{option}", type=names, action="extend", default=[], metavar="COLUMN", help=said)
-    time = number("a number > 0", lambda value: 0 < value < math.inf)
-    parser.add_argument(
-        "--horizon", type=time, default=0.0, help="with --time: success is to be free of the event at this time"
-    )
+    for option, (metavar, said) in OPTIONS.items():
+        action = "append" if option in LISTS else "store"
+        parser.add_argument(f"--{option}", action=action, metavar=metavar, help=said)
+    ways = parser.add_mutually_exclusive_group()
+    for way, said in (("higher", "more of the outcome is better, or a later event"), ("lower", "less of it is better")):
+        name = f"{way}-is-better"
+        ways.add_argument(f"--{name}", action="store_const", dest="direction", const=name, help=said)
     add_format(parser, "DATA")
     add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Write a study file from a trial's data, with a comment on every guess."""
+    """Write a study file from a trial's data, by answers of the user."""
     from policysim.errors import UsageError
-    from policysim.files.bad_rows import DataError
     from policysim.files.many_files import csv_name
     from policysim.files.terminal import print_json, say
     from policysim.files.whole_files import write_files
-    from policysim.logs.column_summary import read_columns
-    from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles
-    from policysim.logs.study_text import study_text
+    from policysim.logs.column_summary import columns_table, read_columns
+    from policysim.logs.init_questions import InitForm
+    from policysim.logs.study_text import QUESTIONS, checked, study_text
 
     data, stated = chosen.data, chosen_format(chosen)
     if not data.name:
@@ -69,23 +69,41 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
-    options = [*stated.options, *(["--out", str(chosen.out)] if chosen.out else [])]
     columns = read_columns(data, stated)
-    named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
-    named = named.as_written([column.name for column in columns])
-    asked = InitAsked(data.as_posix(), named, ["policysim", "init", str(data), *options])
-    roles = guess_roles(columns, asked)
-    features = guess_features(roles, asked)
-    if not features.chosen:
-        raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")
-    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features, stated=stated)
+    options = [*stated.options, *(["--out", str(chosen.out)] if chosen.out else [])]
+    given = [(option, getattr(chosen, option)) for option in QUESTIONS]
+    form = InitForm(
+        source=data.as_posix(),
+        columns={column.name: column for column in columns},
+        questions=QUESTIONS,
+        answers={option: ",".join(text) if isinstance(text, list) else text for option, text in given if text},
+        command=["policysim", "init", str(data), *options],
+        split=names,
+        prompt=_prompt if sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json else None,
+        show=(lambda: None) if chosen.json else (lambda: say(columns_table(columns))),
+    )
+    form.fill()
+    checked(study_text(data.resolve().as_posix(), data.stem, out.as_posix(), form, stated=stated)[0], out)
+    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), form, stated=stated)
     write_files(out.parent, {out.name: text.encode()}, [data])
     if chosen.json:
-        found = {"rows": roles.treatment.n_rows, "records": features.n_records, "left_out": dict(features.left_out)}
+        found = {"rows": form.treatment.n_rows, "records": form.n_records}
         print_json({"study": out.as_posix(), **found, **tomllib.loads(text)["data"]})
     else:
         say(screen)
     return 0
+
+
+def _prompt(text: str) -> str:
+    """What is typed on the terminal."""
+    from policysim.errors import UsageError
+    from policysim.files.terminal import say
+
+    say(text)
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("no answer: nothing was written")
+    return line.strip()
 
 
 def _relative(data: Path, out: Path) -> str:

@@ -308,14 +308,14 @@ def _kinds(columns: LogColumns, tables: LogTables, bad: BadRows) -> NDArray[np.i
     table = tables.features
     records = read_records(table, columns, bad)
     try:
-        found = read_decisions(tables, columns, bad)
+        found = read_decisions(tables, columns, bad).without(records < 0)
     except DataError:
         if bad.count:
             return None  # told of all parts together
         raise
     numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(columns.later)))
     kinds = numbers.view(np.int64)
-    kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
+    kinds[:, 0], kinds[:, 1], kinds[:, 4] = np.maximum(records, 0), found.actions, found.missing
     numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
     for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.

@@ -22,7 +22,7 @@ from policysim.logs.censoring import CENSORING, check_horizons, read_times
 from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
 from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, SHARES, STACKED, LogColumns, LogSource, is_column
+from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.rewards import read_rewards
@@ -61,7 +61,7 @@ class Log:
     n_read : int
         Rows that were read; more than are used where rows without an outcome or a treatment are excluded.
     n_untreated : int
-        Rows without a treatment, which are excluded.
+        Rows without a treatment or a feature, which are excluded.
     outcomes : mapping of str to array, (n_rows,)
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing. Of being free of an
         event, numbers to be averaged.
@@ -170,7 +170,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     refuse_totals(tables, source)
-    decisions = read_decisions(tables, source, bad)
+    decisions = read_decisions(tables, source, bad).without(records < 0)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
     cut = [name for name, feature in source.features.items() if feature.cuts]
@@ -320,17 +320,24 @@ def log_of(
 
 
 def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArray:
-    """The record of each row, numbered as in the space of the declared features."""
+    """The record of each row, numbered as in the space of the declared features; -1: to be left out, as one is missing.
+
+    Rows are left out where the study leaves out rows in which something is missing (`missing = "exclude"`).
+    """
     index = np.zeros(len(table), dtype=np.intp)
+    left_out = np.zeros(len(table), dtype=np.bool_)
     for name, feature in columns.features.items():
         codes, values, must = table.codes(feature), table[name].array, level_wanted(feature)
         gone = missing(table[name], codes < 0)
-        bad.add_values(table, gone, name, values, must, hint=missing_hint(feature))
+        if columns.missing == EXCLUDE:
+            left_out |= gone
+        else:
+            bad.add_values(table, gone, name, values, must, hint=missing_hint(feature))
         named = f"; a value that means unknown is named in [data]: unknown = {{ {toml_text(name)} = [...] }}"
         hint = "" if feature.cuts else named
         bad.add_values(table, (codes < 0) & ~gone, name, values, must, show=columns.show_values, hint=hint)
         index = index * len(feature.levels) + codes
-    return index
+    return np.where(left_out, -1, index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +347,7 @@ class LoggedDecisions:
     Attributes
     ----------
     actions : array, (n_rows,)
-        Positions in `names`; -1 in rows without a treatment, which are to be left out.
+        Positions in `names`; -1 in rows without a treatment, or a feature, which are to be left out.
     names : tuple of str
         All treatments.
     propensities : array, (n_rows,), or None
@@ -366,6 +373,10 @@ class LoggedDecisions:
     outcomes: dict[str, FloatArray]
     followed: tuple[FloatArray, IntArray] | None = None
     counts: IntArray | None = None
+
+    def without(self, rows: BoolArray) -> LoggedDecisions:
+        """The same, some rows to be left out as if they had no treatment."""
+        return replace(self, actions=np.where(rows, -1, self.actions), rewards=np.where(rows, np.nan, self.rewards))
 
     def n_patients(self, rows: BoolArray) -> int:
         """How many patients some rows stand for."""

@@ -66,7 +66,7 @@ class LogColumns:
         (see `default_range`), each outcome must be within [0, 1], or one of its codes.
     missing : str
         What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
-        Rows without a treatment are excluded with "exclude", and refused otherwise.
+        With "exclude" so are rows without a treatment, or without a feature that has no level for it, else refused.
     features : mapping of str to Feature
         The declared domain, in the order of a record.
     joined : tuple of str
@@ -223,7 +223,8 @@ class LogSource(LogColumns):
     missing : "refuse"
         rows without an outcome: `"refuse"`, `"exclude"`, or `"worst"` (they count as the lowest utility). `"exclude"`
         makes up for them by a model of which outcomes are observed, given treatment, features and `adjust_for`; it also
-        leaves out and counts rows without a treatment, which are refused otherwise
+        leaves out and counts rows without a treatment, and rows in which a feature is missing that has no level `"NA"`,
+        which are refused otherwise
     model : "linear"
         the model of scores: `"linear"`, `"logistic"` (one outcome of 0 and 1), `"gradient-boosting"`, `"constant"` (the
         mean of each arm), `"stacked"` (regressions without and with products of features, and small trees, weighted by

@@ -1,30 +1,33 @@
-"""The study file that policysim init writes, of the texts in study_text.toml: every guess has a comment, CHECK."""
+"""The study file that policysim init writes, of the texts in study_text.toml, and whether compare takes it."""
 
 from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from string import Template
+from typing import Any
 
+import numpy as np
+
+from envs.toml_reader import TomlFile, TomlTable
 from policies.catalogue import WITHOUT_LEAD
 from policies.levels import NO_VALUE, level_of
+from policysim.files.bad_rows import DataError
 from policysim.files.csv_format import RECOGNISED, CsvFormat
-from policysim.logs.column_summary import words
-from policysim.logs.guess_roles import Candidate, Features, Roles
-from policysim.logs.log_source import CHECK, JOINT
-from policysim.logs.toml_text import toml_list, toml_number, toml_string, toml_text
+from policysim.logs.column_summary import hints
+from policysim.logs.init_features import Candidate
+from policysim.logs.init_questions import BY_DOCTORS, FEWEST_PATIENTS, RANDOMISED, InitForm, treatment_names
+from policysim.logs.load_log import load_log
+from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, EXCLUDE, JOINT, SHARES, read_data
+from policysim.logs.toml_text import toml_safe, toml_string, toml_text, toml_value
 
-CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
-YES = ("1", "y", "yes")
-YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
 TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+QUESTIONS: dict[str, str] = TEXTS["questions"]
 
 
-def study_text(
-    file: str, stem: str, study: str, roles: Roles, features: Features, *, stated: CsvFormat = RECOGNISED
-) -> tuple[str, str]:
+def study_text(file: str, stem: str, study: str, form: InitForm, *, stated: CsvFormat = RECOGNISED) -> tuple[str, str]:
     """The text of a study, and what the screen says of it.
 
     Parameters
@@ -35,89 +38,110 @@ def study_text(
         What they are called in the title.
     study : str
         The study's own path, for the command that comes next.
+    form : InitForm
     stated : CsvFormat
-        What the user has said of how the file is written.
+        What the user stated of a text file.
     """
-    treatment, joined, chosen = roles.treatment, [part.name for part in roles.joined], features.chosen
-    gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
-    without = JOINT.join(f"{toml_safe(toml_text(column.name))} ({column.n_missing:,})" for column in gaps)
-    left_out = _lines(f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items())
-    names = treatment_names(roles)
+    treatment, names = form.treatment, dict(treatment_names(form))
+    features = [candidate.feature.name for candidate in form.features]
+    used = {*features, *(column.name for column in (treatment, *form.outcome))}
+    without = form.leaves_out or any(column.n_missing for column in (treatment, *form.outcome))
+    data = {
+        "file": file,
+        "header": [] if stated.header else False,
+        **stated.keys,
+        "id": form.id or [],
+        "treatment": [part.name for part in form.parts] or treatment.name,
+        "propensity": _propensity(form, list(names.values())),
+        **_outcome(form),
+        "unknown": {name: codes for name, codes in form.unknown.items() if name in used} or [],
+        "missing": EXCLUDE if without else [],
+    }
     counts = dict(zip((str(level_of(value)) for value in treatment.values), treatment.counts, strict=True))
-    better = f"{toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better"
-    written = [f"\n{key} = {toml_string(value)}" for key, value in stated.keys.items()]
+    doubts = hints(list(form.columns.values()))
     slots = {
         "data": toml_safe(file),
         "rows": f"{treatment.n_rows:,}",
         "title": toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
-        "file": toml_string(file) + ("" if stated.header else "\nheader = false") + "".join(written),
-        "id": _filled("id", id=toml_string(roles.id)) if roles.id else "",
-        "treatment": toml_list(joined) if joined else toml_string(treatment.name),
-        "arms": JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in names),
-        "outcome": _outcome(roles),
-        "better": f"free of {better.split(',', maxsplit=1)[0]} at {roles.horizon:g}" if roles.time else better,
-        "missing": _filled("missing", columns=without) if gaps else "",
-        "treatments": _lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in names),
-        "features": _lines(map(_declared, chosen)),
-        "names": JOINT.join(toml_text(candidate.feature.name) for candidate in chosen),
-        "n_features": str(len(chosen)),
-        "records": f"{features.n_records:,}",
-        "sizes": " × ".join(str(len(candidate.counts)) for candidate in chosen),
-        "left_out": _filled("left_out", left_out=left_out) if left_out else "",
-        "policies": toml_list(WITHOUT_LEAD),
-        "by": toml_list([candidate.feature.name for candidate in chosen[:2]]),
+        "keys": "".join(_line(key, item) for key, item in data.items() if item != []),
+        "treatment": toml_text(treatment.name),
+        "arms": JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in names.items()),
+        "better": _better(form),
+        "treatments": "".join(f"{toml_text(value)} = {toml_string(name)}\n" for value, name in names.items()),
+        "features": "".join(map(_declared, form.features)),
+        "names": JOINT.join(map(toml_text, features)),
+        "n_features": str(len(features)),
+        "records": f"{form.n_records:,}",
+        "unused": JOINT.join(toml_safe(toml_text(column.name)) for column in form.unused) or "no column",
+        "policies": toml_value(list(WITHOUT_LEAD)),
+        "by": toml_value(features[:2]),
         "study": toml_safe(shlex.quote(study)),
+        "hints": "".join(f"{hint}\n" for hint in dict.fromkeys(doubts[name] for name in features if name in doubts)),
     }
-    text = _filled("study", **slots)
-    return text, _filled("screen", checks=str(text.count(CHECK)), **slots)
+    text = Template(TEXTS["study"]).substitute(slots)
+    return text, Template(TEXTS["screen"]).substitute(slots, checks=str(text.count(CHECK)))
 
 
-def toml_safe(text: str) -> str:
-    """Text for a comment: what cannot be printed is escaped."""
-    return text if text.isprintable() else toml_string(text)
+def _line(key: str, value: object) -> str:
+    check = f"  {CHECK}" if key in ("range", "missing") else ""
+    return f"{TEXTS['comments'].get(key, '')}{key} = {toml_value(value)}{check}\n"
 
 
-def treatment_names(roles: Roles) -> list[tuple[str, str]]:
-    """Value and name of each treatment, one that sounds like a control first; numbers get a word.
-
-    Of columns of yes and no that make it together, the name is that of those with a yes.
-    """
-    pairs = []
-    yes_and_no = all({str(level_of(value)).lower() for value in part.values} in YES_AND_NO for part in roles.joined)
-    for value in map(str, map(level_of, roles.treatment.values)):
-        name = f"arm {value}" if roles.treatment.is_numeric else value
-        if roles.joined:
-            parts = list(zip((part.name for part in roles.joined), value.split(JOINT), strict=False))
-            given = [f"arm {name}" if name.isdecimal() else name for name, word in parts if word.lower() in YES]
-            name = (" + ".join(given) or "none") if yes_and_no else JOINT.join(map(" ".join, parts))
-        pairs.append((value, name))
-    return sorted(pairs, key=lambda pair: CONTROLS.isdisjoint(words(pair[1])))
+def _propensity(form: InitForm, names: list[str]) -> str | dict[str, float]:
+    if isinstance(form.assigned, list):
+        return dict(zip(names, form.assigned, strict=True))
+    return {RANDOMISED: SHARES, BY_DOCTORS: ESTIMATE}.get(form.assigned, form.assigned)
 
 
-def _outcome(roles: Roles) -> str:
-    outcome, name = roles.outcome, toml_string(roles.outcome.name)
-    if roles.time:
-        return _filled("followed", time=toml_string(roles.time.name), event=name, horizon=toml_number(roles.horizon))
-    weight = "-1.0" if roles.harmful else "1.0"
-    text = _filled("outcome", outcome=toml_text(outcome.name), weight=weight)
-    text += _filled("checked", doubt=toml_safe(roles.doubt), outcome=name) if roles.doubt else ""
-    if outcome.low >= 0 and outcome.high <= 1:
-        return text
-    return text + _filled("range", range=toml_list(sorted(float(weight) * end for end in (outcome.low, outcome.high))))
+def _outcome(form: InitForm) -> dict[str, Any]:
+    """The keys of the outcome; the range where it can be outside that of outcomes within [0, 1]."""
+    names = [column.name for column in form.outcome]
+    if form.horizon:
+        event = {"column": names[1], **form.codes} if form.codes else names[1]
+        return {"time": names[0], "event": event, "horizon": form.horizon}
+    if form.values:
+        worth = {str(level_of(value)): form.sign * number for value, number in form.values.items()}
+        low, high = min(worth.values()), max(worth.values())
+        return {"outcome": {names[0]: worth}} | ({} if 0 <= low <= high <= 1 else {"range": [low, high]})
+    weights = form.weights or [form.sign]
+    ends = np.array([(column.values[0], column.values[-1]) for column in form.outcome], dtype=np.float64)
+    least, most = np.sort(ends * np.array(weights)[:, None]).sum(axis=0).tolist()
+    found = {"outcome": dict(zip(names, weights, strict=True))}
+    return found if 0 <= ends.min() <= ends.max() <= 1 else {**found, "range": [least, most]}
+
+
+def _better(form: InitForm) -> str:
+    names = [toml_text(column.name) for column in form.outcome]
+    if form.horizon:
+        return f"free of {names[1]} at {names[0]} = {form.horizon:g}"
+    if form.weights:
+        return " + ".join(f"{weight:g} × {name}" for weight, name in zip(form.weights, names, strict=True))
+    return f"{names[0]}, {'less' if form.sign < 0 else 'more'} is better"
 
 
 def _declared(candidate: Candidate) -> str:
     feature = candidate.feature
-    bins = f"cuts = {toml_list(feature.cuts)}" if feature.cuts else f"levels = {toml_list(feature.levels)}"
-    bins += ", missing = true" if feature.cuts and NO_VALUE in feature.levels else ""
+    missing = {"missing": True} if feature.cuts and NO_VALUE in feature.levels else {}
+    declared = {"cuts": list(feature.cuts), **missing} if feature.cuts else {"levels": list(feature.levels)}
     counts = JOINT.join(f"{count:,}" for count in candidate.counts)
     few = f"; {toml_safe(candidate.few)}" if candidate.few else ""
-    return f"{toml_text(feature.name)} = {{ {bins} }}  # CHECK patients: {counts}{few}"
+    return f"{toml_text(feature.name)} = {toml_value(declared)}  {CHECK} patients: {counts}{few}\n"
 
 
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def checked(text: str, path: Path) -> None:
+    """Read a study's text and its log as `compare` will, so that nothing is written that it refuses.
 
-
-def _filled(text: str, **slots: str) -> str:
-    return Template(TEXTS[text]).substitute(slots)
+    Raises
+    ------
+    InputFileError, DataError
+        As `load_log`; for an arm with too few patients.
+    """
+    file = TomlFile(path, text)
+    source = read_data(TomlTable(tomllib.loads(text), (), file).table("data"), path.parent)
+    file.raise_if_any()
+    lot = EQUAL if source.propensity == ESTIMATE else source.propensity
+    data = load_log(replace(source, study=None, propensity=lot), all_hidden=True).data
+    counts = data.by_action(data.known.weights > 0)
+    if counts.min() < FEWEST_PATIENTS:
+        few = f"{data.names[int(counts.argmin())]} has {counts.min()} patients with an outcome"
+        raise DataError(f"{source.treatment}: {few}, each arm needs {FEWEST_PATIENTS}: leave its rows out of the file")

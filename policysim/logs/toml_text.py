@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 
-from envs.records import Level
 from policies.levels import level_of
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -40,6 +38,23 @@ def toml_number(value: float) -> str:
     return str(level_of(float(value)))
 
 
-def toml_list(values: Iterable[Level | float]) -> str:
-    """A list of numbers and texts."""
-    return "[" + ", ".join(toml_string(v) if isinstance(v, str) else toml_number(v) for v in values) + "]"
+def toml_value(value: object) -> str:
+    """A text, a number, a truth value, a list, or an inline table.
+
+    Examples
+    --------
+    >>> print(toml_value({"levels": ["a", 2.0], "CD4 count": True}))
+    { levels = ["a", 2], "CD4 count" = true }
+    """
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{toml_text(str(key))} = {toml_value(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return toml_string(value) if isinstance(value, str) else toml_number(value)  # type: ignore[arg-type]
+
+
+def toml_safe(text: str) -> str:
+    """Text for a comment: what cannot be printed is escaped."""
+    return text if text.isprintable() else toml_string(text)

@@ -8,7 +8,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable, numbers
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
-from policysim.logs.toml_text import toml_list
+from policysim.logs.toml_text import toml_value
 
 # What spreadsheets write in front of a row of sums.
 TOTALS = ("total", "totals", "grand total", "sum")
@@ -35,7 +35,7 @@ def refuse_totals(tables: LogTables, source: LogSource) -> None:
                 raise DataError(f"{last}: {name}: {text!r}: a row of totals is no patient: take it out of the file")
         for name in [name for name in sums if name in table.columns]:
             if _is_total(table, name):
-                checked = toml_list([*source.outcome_checked, name])
+                checked = toml_value([*source.outcome_checked, name])
                 raise DataError(
                     f"{last}: {name}: is the sum of the rows above: a row of totals is no patient: take it out of the "
                     f"file; if it is a patient's, write outcome_checked = {checked} in [data]"

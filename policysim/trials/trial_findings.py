@@ -313,7 +313,7 @@ def _tables(
     low, high = study.utility_range
     patients = {
         "read": log.n_read,
-        "without a treatment": log.n_untreated,
+        "without a treatment or feature": log.n_untreated,
         "without an outcome": sum(log.missing),
         "used": log.data.n_patients,
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),

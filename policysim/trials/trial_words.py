@@ -210,7 +210,7 @@ def _breaks(view: View, letter: str) -> bool:
 def _about(view: View) -> Iterator[str]:
     source, tables = view.study.log, view.details.tables
     patients = tables["patients"].set_index("what")["patients"]
-    untreated, missing = patients["without a treatment"], patients["without an outcome"]
+    untreated, missing = patients["without a treatment or feature"], patients["without an outcome"]
     censoring = tables["censoring"]
     horizon = source.follow_up.horizon if source.follow_up else None
     censored = censoring.loc[censoring["horizon"] == horizon, "censored"].sum()
@@ -222,7 +222,7 @@ def _about(view: View) -> Iterator[str]:
         else "",
         f"{success}: {_short(source.outcome_title or outcome_formula(source), OUTCOME_LETTERS)}.",
         f"Utility: the outcome minus costs ({_costs(source)})." if source.costs else "",
-        f"{untreated:,} without a treatment left out." if untreated else "",
+        f"{untreated:,} without a treatment or a feature left out." if untreated else "",
         f"{missing:,} without an outcome {MISSING[source.missing]}." if missing else "",
         f"{censored:,} followed for less: weighted." if censored else "",
     ]

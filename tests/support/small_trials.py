@@ -12,6 +12,10 @@ from policysim.logs.log_source import LogSource
 from policysim.study.declared import LoggedStudy
 
 ARMS = ("wait", "pill", "drip")
+# What policysim init is told of examples/trial.csv; and of a trial with the columns arm, sex and success.
+ASSIGNED = ("--higher-is-better", "--assigned", "randomised", "--features", "all")
+OF_EXAMPLE = ("--treatment", "arm", "--outcome", "cured", "--id", "patient", *ASSIGNED)
+OF_SUCCESS = ("--treatment", "arm", "--outcome", "success", "--id", "none", *ASSIGNED)
 SPACE = RecordSpace((Feature("old"), Feature("ill", (0, 1, 2)), Feature("woman")))
 
 

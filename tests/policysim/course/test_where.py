@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from small_processes import expected_by_paths, random_table
+from small_trials import OF_EXAMPLE
 
 import policysim as ps
 from envs.cohort import prior
@@ -89,6 +90,6 @@ def test_a_condition_that_makes_no_patients_is_refused(study, where, message):
 
 def test_a_condition_is_for_the_patients_of_a_scenario(tmp_path):
     trial = shutil.copy("examples/trial.csv", tmp_path)
-    assert main(["init", str(trial), "--out", str(tmp_path / "trial.toml")]) == 0
+    assert main(["init", str(trial), "--out", str(tmp_path / "trial.toml"), *OF_EXAMPLE]) == 0
     with pytest.raises(ValueError, match=r"where conditions the patients of a scenario.*got where=\{'fever': 1\}"):
         ps.build_problem(ps.load_study(str(tmp_path / "trial.toml")), where={"fever": 1})

@@ -11,6 +11,7 @@ import pytest
 from check_certificate import proven_bound
 from proofs_by_hand import problem_json
 from small_studies import write_small_study
+from small_trials import OF_EXAMPLE
 
 import policysim as ps
 from policies.optimal.bounds import InfeasibleError
@@ -295,7 +296,7 @@ def test_what_only_no_privacy_does_is_found_at_no_epsilon():
 
 def test_a_log_has_no_outcomes_to_bound(capsys, tmp_path):
     (tmp_path / "trial.csv").write_bytes((Path(__file__).parents[3] / "examples" / "trial.csv").read_bytes())
-    assert main(["init", str(tmp_path / "trial.csv")]) == 0
+    assert main(["init", str(tmp_path / "trial.csv"), *OF_EXAMPLE]) == 0
     study = str(tmp_path / "trial.toml")
     for command in ("choose", "compare"):
         capsys.readouterr()

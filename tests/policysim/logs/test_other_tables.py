@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_trials import ASSIGNED
 
 import policysim as ps
 from envs.toml_reader import InputFileError
@@ -234,14 +235,13 @@ def test_columns_together_in_a_log_are_no_covariates(trial):
 def test_the_command_line_takes_a_table_without_a_header(trial, tmp_path, capsys):
     path = tmp_path / "trial.csv"
     trial.to_csv(path, index=False, header=False)
-    assert main(["init", str(path), "--no-header"]) == 2
-    asked = capsys.readouterr().err.splitlines()
-    assert [line.partition("? ")[0].rpartition(": ")[2] for line in asked[:2]] == [
-        "which column is the treatment, or which make it together",
-        "which column is the outcome",
-    ]
-    assert asked[2] == f"policysim: Type: policysim init {path} --no-header --treatment 0 --outcome 1"
-    assert main(["init", str(path), "--no-header", "--treatment", "3,4", "--outcome", "1", "--features", "2"]) == 0
-    assert 'treatment = ["3", "4"]  # CHECK' in path.with_suffix(".toml").read_text(encoding="utf-8")
+    assert main(["init", str(path), "--no-header", "--treatment", "0"]) == 2
+    words = capsys.readouterr().err.splitlines()[-1]
+    assert words.startswith(
+        f"policysim: Type: policysim init {path} --no-header --treatment 0 --outcome '<1|2|3|4>' '<--"
+    )
+    options = ("--treatment", "3,4", "--outcome", "1", "--features", "2", "--id", "none", *ASSIGNED[:3])
+    assert main(["init", str(path), "--no-header", *options]) == 0
+    assert 'treatment = ["3", "4"]' in path.with_suffix(".toml").read_text(encoding="utf-8")
     capsys.readouterr()
     assert main(["compare", str(path.with_suffix(".toml")), "--out", str(tmp_path / "out"), "--policy", "uniform"]) == 0

@@ -86,7 +86,27 @@ def test_a_disk_that_is_full_half_way_is_told_in_one_line_and_nothing_stays(here
     asked = {
         "privatize": ["privatize", f"data/data.{ending}", *HIDDEN, "--out", f"out/out.{ending}"],
         "simulate": ["simulate", "small.toml", "--patients", "5000", "--log", f"out/log.{ending}"],
-        "init": ["init", f"data/data.{ending}", "--treatment", "age_band", "--outcome", "sex", "--out", "new.toml"],
+        "init": [
+            "init",
+            f"data/data.{ending}",
+            "--treatment",
+            "age_band",
+            "--outcome",
+            "sex",
+            "--out",
+            "new.toml",
+            *(
+                "--higher-is-better",
+                "--id",
+                "none",
+                "--assigned",
+                "randomised",
+                "--features",
+                "note",
+                "--missing",
+                "note=level",
+            ),
+        ],
     }[command]
     before = files(here)
     with short_files(400):

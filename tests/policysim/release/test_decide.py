@@ -19,6 +19,7 @@ from chi_square import draws_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_studies import STUDY, write_small_study
+from small_trials import OF_EXAMPLE
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
@@ -277,7 +278,7 @@ def test_parameters_that_do_not_fit_are_refused(ledger, options, said):
 
 def test_the_log_of_a_study_is_not_treated_by_it(tmp_path, ledger):
     log = shutil.copy(Path("examples/trial.csv").resolve(), tmp_path / "trial.csv")
-    assert main(["init", str(log), "--out", str(tmp_path / "trial.toml")]) == 0
+    assert main(["init", str(log), "--out", str(tmp_path / "trial.toml"), *OF_EXAMPLE]) == 0
     for patients in (log, shutil.copy(log, tmp_path / "copy.csv")):
         with pytest.raises(DataError, match="numbers were fitted to these patients"):
             ask(ledger, patients, tmp_path / "trial.toml")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from small_trials import make_trial
+from small_trials import OF_SUCCESS, make_trial
 
 from policysim.cli.main import main
 from policysim.decision.choose import Wish, choose
@@ -106,7 +106,7 @@ def test_the_command_judges_a_log(tmp_path, capsys):
     rng = np.random.default_rng(0)
     columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
     pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
-    assert main(["init", str(tmp_path / "trial.csv")]) == 0
+    assert main(["init", str(tmp_path / "trial.csv"), *OF_SUCCESS]) == 0
     capsys.readouterr()
     out = str(tmp_path / "out")
     options = ["--keep", "50%", "--json", "--out", out]

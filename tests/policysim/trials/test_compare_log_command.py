@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
-from small_trials import make_trial
+from small_trials import OF_SUCCESS, make_trial
 
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
@@ -39,11 +39,11 @@ def page_of(folder):
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
 def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(folder, capsys):
     (folder / "trial.csv").chmod(0o600)
-    assert main(["init", str(folder / "trial.csv")]) == 0
+    assert main(["init", str(folder / "trial.csv"), *OF_SUCCESS]) == 0
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
     count = sum("# CHECK" in line for line in text.splitlines())
-    assert f"{count} guesses are marked CHECK" in capsys.readouterr().out
+    assert f"{count} lines are marked CHECK" in capsys.readouterr().out
     code, printed = compare(folder, capsys, "--policy", "randomized-response")
     assert code == 0
     warning = f"{count} guesses marked # CHECK are unread"
