@@ -23,7 +23,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
 from policysim.logs.log_source import ESTIMATE, LogSource, is_column, lot_words
 from policysim.logs.outcome_models import MOST_PRODUCTS
-from policysim.logs.toml_text import toml_list, toml_string, toml_text
+from policysim.logs.toml_text import toml_string, toml_text, toml_value
 from policysim.logs.treatments import lot
 from policysim.trials.estimators import SMALLEST_ESS, SURPRISE, effective_size, importance_weights, weight_sums
 
@@ -407,7 +407,7 @@ def _left_out_words(name: str, difference: float, chance: float, source: LogSour
     return (
         f"{name} differs between arms, after weighting, too ({measured}), and is not adjusted for: if it is from "
         f"before treatment, outcomes may differ because of it; write adjust_for = "
-        f"{toml_list([*source.adjust_for, name])} in [data]."
+        f"{toml_value([*source.adjust_for, name])} in [data]."
     )
 
 
