@@ -306,7 +306,7 @@ def _groups(name: str, column: pd.Series, actions: IntArray) -> Iterator[tuple[s
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
 DOUBTFUL = 0.001
 ESTIMATED = (
-    "Propensities are estimated from the declared features: whatever else decided who got which treatment "
+    "Propensities are estimated from the {}: whatever else decided who got which treatment "
     "(confounding) biases every number here, and no interval covers that."
 )
 
@@ -332,7 +332,8 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     """The doubts about a log, as far as a study says how treatments were given."""
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
-    others = [ESTIMATED] if source.propensity == ESTIMATE else []
+    finer = "declared features and the columns of adjust_for" if source.adjust_for else "declared features"
+    others = [ESTIMATED.format(finer)] if source.propensity == ESTIMATE else []
     ess = effective_size(importance_weights(data, by_lot), data.counts)
     if ess < SMALLEST_ESS:
         others.append(

@@ -13,10 +13,12 @@ from envs.records import Feature, RecordSpace
 from policies.policy import Policy
 from policies.reference import BestFixed
 from policies.sampler import draw_actions
+from policysim.logs.adjusters import Covariates
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.log_source import ESTIMATE
-from policysim.logs.treatments import estimate_propensities
+from policysim.logs.log_source import ESTIMATE, STACKED
+from policysim.logs.outcome_models import predicted_without
+from policysim.logs.treatments import dealt_parts, estimate_propensities
 from policysim.study.declared import LoggedStudy
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments, over_splits
@@ -99,11 +101,13 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
     records = rng.integers(SPACE.size, size=world.patients)
     actions = draw_actions(world.propensities[records], rng)
     rewards = (rng.random(world.patients) < world.success[records, actions]).astype(float)
-    known = world.propensities[records, actions]
+    known, predicted = world.propensities[records, actions], None
+    data = LoggedData(actions, rewards, known, names)
     if world.estimated:
-        codes = SPACE.codes(np.arange(SPACE.size))
-        levels = [codes[:, axis, None] == np.arange(n) for axis, n in enumerate(SPACE.shape)]
-        known = estimate_propensities(np.hstack(levels).astype(float), records, actions, names)
+        columns = Covariates.of(SPACE, records, None, None)
+        known = estimate_propensities(columns.patients, columns.groups, actions, names)
+        data = LoggedData(actions, rewards, known, names)
+        predicted = predicted_without(STACKED, columns.rows, data, dealt_parts(actions))
     study = small_study(policies=("greedy", "optimal", "randomized-response"), seed=int(rng.integers(2**31)))
     source = replace(
         study.log,
@@ -113,8 +117,7 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
         outcome_model=model,
         propensity=ESTIMATE if world.estimated else "p",
     )
-    data = LoggedData(actions, rewards, known, names)
-    log = Log(data, records, SPACE, (0,) * len(names), world.patients, {"success": rewards})
+    log = Log(data, records, SPACE, (0,) * len(names), world.patients, {"success": rewards}, predicted=predicted)
     return replace(study, log=source), log
 
 
