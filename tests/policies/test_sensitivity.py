@@ -57,6 +57,14 @@ def test_the_range_of_many_pairs_is_that_of_all_of_them(adjacency):
         assert found.range == pytest.approx(max(map(np.ptp, apart)), rel=1e-12)
 
 
+def test_a_clique_that_is_looked_at_later_may_have_a_range_that_is_a_little_larger():
+    wide = np.random.default_rng(1).random((40, 7_000)) * np.repeat([1.0, 1.05], 20)[:, None]
+    found = sensitivity(wide, Sensitive((2, 20), (1,)))
+    apart = [np.ptp(row - other) for row, other in combinations(wide[20:], 2)]
+    assert found.range == pytest.approx(max(apart), rel=1e-12)
+    assert {found.range_witness.record // 20, found.range_witness.neighbour // 20} == {1}
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_range_of_many_actions_is_that_of_a_loop_over_all_pairs_whatever_is_allowed(data):

@@ -99,13 +99,14 @@ def test_two_records_agree_with_dp_accounting_and_the_best_test_by_sorted_ratios
     assert 1 - curve.sum(axis=1).min() == pytest.approx(tv, abs=1e-12) == ours.iloc[0]
 
 
-@pytest.mark.parametrize("epsilon", np.linspace(0.1, 4, 14))
-def test_two_answers_have_one_corner_which_is_its_own_mirror_image(epsilon):
-    table = ps.trade_off(
-        fitted(np.array([[1, np.exp(epsilon)], [np.exp(epsilon), 1]]) / (1 + np.exp(epsilon)), AnyRecord())
-    )
-    error = 1 / (1 + np.exp(epsilon))
-    np.testing.assert_allclose(table.to_numpy(), [[0, 1], [error, error], [1, 0]], atol=1e-12)
+@pytest.mark.parametrize("k", [2, 3])
+def test_response_has_one_corner_and_its_mirror_image_whatever_is_rounded(k):
+    for epsilon in np.linspace(0.1, 4, 14):
+        table = np.ones((k, k)) + np.eye(k) * np.expm1(epsilon)
+        found = ps.trade_off(fitted(table / table.sum(axis=1, keepdims=True), AnyRecord()))
+        error, power = np.array([1, np.exp(epsilon)]) / (k - 1 + np.exp(epsilon))
+        corners = [[error, 1 - power]] if k == 2 else [[error, 1 - power], [1 - power, error]]
+        np.testing.assert_allclose(found.to_numpy(), [[0, 1], *corners, [1, 0]], atol=1e-12)
 
 
 def test_a_loss_that_is_infinite_says_from_which_delta_on_it_is_finite():

@@ -64,6 +64,13 @@ def shrunk_by_hand(effects, weights, freedom):
     return np.reshape([e * between / (between + 1 / w) if w and between else 0.0 for w, e in pairs], np.shape(effects))
 
 
+def test_cells_are_read_with_the_variance_of_noise_that_hides_a_patient_in_two_of_them(past_of):
+    ratio = math.exp(-0.5 / 2)
+    own = model_of_cells(FEW.astype(float), 2 * ratio / (1 - ratio) ** 2)
+    np.testing.assert_allclose(past_of(frame(FEW, epsilon=0.5))[1].model.failures, own.failures, rtol=1e-12)
+    assert not np.allclose(own.failures, model_of_cells(FEW.astype(float), 0.0).failures)
+
+
 @given(arrays(np.int64, (3, 2, 2), elements=st.integers(-20, 400)), st.floats(0.5, 60))
 @settings(max_examples=60, deadline=None)
 def test_rates_are_the_formula_of_the_docstring(cells, variance):
