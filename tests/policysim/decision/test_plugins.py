@@ -17,7 +17,7 @@ from toy_package import COIN, install, run, unpack
 import policysim as ps
 from policies import AnyRecord, DecisionProblem
 from policies.catalogue import CATALOGUE, DESCRIPTIONS, REFERENCES, Catalogue, Description, Plugin, describe
-from policies.policy import ClaimError, NoTableError, Policy
+from policies.policy import ClaimError, NoTableError, NotApplicableError, Policy
 from policies.randomized_response import RandomizedResponse
 from policies.reference import Greedy, Uniform
 from policysim.cli.main import main
@@ -237,6 +237,21 @@ def test_no_epsilon_is_promised_for_a_policy_that_is_not_what_it_says(kind):
     found = ps.report(PROBLEM, policies=[kind(), "exponential"], epsilons=[1.0])
     assert found.exit_code == 4 and "left out: " in str(found) and kind.name in str(found)
     assert not audit(PROBLEM, [kind()], [1.0])[0].holds
+
+
+def test_what_cannot_be_used_on_a_problem_is_not_called_broken():
+    class Choosy(Policy):
+        name = "choosy"
+
+        def _check(self, problem):
+            raise NotApplicableError("it wants two records")
+
+        def _log_probabilities(self, problem):
+            self._check(problem)
+
+    for used in (Choosy(1.0).check, Choosy(1.0).fit, Choosy(1.0).tables):
+        with pytest.raises(NotApplicableError, match="^it wants two records$"):
+            used(PROBLEM)
 
 
 def test_a_claim_that_breaks_only_where_the_search_ends_is_promised_no_epsilon():
