@@ -250,7 +250,7 @@ def test_what_cannot_be_used_on_a_problem_is_not_called_broken():
             self._check(problem)
 
     for used in (Choosy(1.0).check, Choosy(1.0).fit, Choosy(1.0).tables):
-        with pytest.raises(NotApplicableError, match="^it wants two records$"):
+        with pytest.raises(NotApplicableError, match=r"^it wants two records$"):
             used(PROBLEM)
 
 
