@@ -79,64 +79,66 @@ def read_polars(path: Path) -> Iterator[pa.RecordBatch]:
 READERS = {"policysim": read_policysim, "pyarrow": read_pyarrow, "duckdb": read_duckdb, "polars": read_polars}
 
 
-def one_run(name: str, path: Path) -> None:
-    """Read a file, and print rows, seconds and MiB; the first line of an error."""
-    n_rows, first, start = 0, None, time.perf_counter()
-    try:
-        for batch in READERS[name](path):
-            first = first or {column: batch.column(column)[0].as_py() for column in batch.schema.names}
-            n_rows += batch.num_rows
-    except Exception as error:
-        print("refused:", " ".join(str(error).split())[:150].replace(f"{path.parent}/", ""))
-        return
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{n_rows}\t{time.perf_counter() - start:.2f}\t{memory:.0f}\t{first}")
+def runs(name: str, *paths: str) -> None:
+    """Read files, and print a line for each: rows, seconds, processor seconds, MiB and the first row, or an error."""
+    for path in map(Path, paths):
+        n_rows, first, start, before = 0, None, time.perf_counter(), time.process_time()
+        try:
+            for batch in READERS[name](path):
+                first = first or {column: batch.column(column)[0].as_py() for column in batch.schema.names}
+                n_rows += batch.num_rows
+        except BaseException as error:  # a panic of Rust is no Exception
+            print("refused:", " ".join(str(error).split()).replace(f"{path.parent}/", "")[:150], flush=True)
+            continue
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        spent = f"{time.perf_counter() - start:.2f}\t{time.process_time() - before:.2f}\t{memory:.0f}"
+        print(f"{n_rows:,}\t{spent}\t{first}", flush=True)
 
 
-def run_of(name: str, path: Path, seconds: int = 300) -> str:
-    """What `one_run` prints in a process of its own."""
-    code = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import readers, pathlib; "
-    code += f"readers.one_run({name!r}, pathlib.Path({str(path)!r}))"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"no end within {seconds} s"
-    return done.stdout.strip() or f"ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+def lines_of(name: str, *paths: Path, seconds: int = 300) -> list[str]:
+    """What `runs` prints in a process of its own."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import readers; readers.runs({name!r}, *sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    return done.stdout.splitlines()
 
 
 def speeds(folder: Path, n_rows: int) -> str:
-    """Seconds and memory of each reader, of the same file plain and packed; the best of two runs."""
+    """What each reader takes for the same file plain and packed; the best of two runs by processor time."""
     write(folder, n_rows, 1, "csv")
     plain = folder / "parts" / "0000.csv"
     packed = folder / "packed.csv.gz"
     with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=1) as target:
         while block := source.read(1 << 22):
             target.write(block)
-    rows = []
+    titles, rows = ("file", "reader", "rows", "seconds", "processor s", "MiB"), []
     for path in (plain, packed):
         for name in installed():
-            found = [run_of(name, path).split("\t") for _ in range(2)]
-            best = min(found, key=lambda run: float(run[1]) if len(run) > 1 else 0.0)
-            cells = best[:3] if len(best) > 1 else [best[0], "", ""]
+            found = [lines_of(name, path)[0].split("\t") for _ in range(2)]
+            best = min(found, key=lambda run: float(run[2]) if len(run) > 1 else 0.0)
+            cells = best[:4] if len(best) > 1 else [best[0], "", "", ""]
             size = f"{path.stat().st_size / 1e6:,.0f} MB {'.gz' if path == packed else 'plain'}"
-            rows.append(dict(zip(("file", "reader", "rows", "seconds", "MiB"), (size, name, *cells), strict=True)))
+            rows.append(dict(zip(titles, (size, name, *cells), strict=True)))
     return markdown(rows)
 
 
 def messages(folder: Path) -> str:
     """What each reader makes of bad and of odd files."""
-    rows = []
+    paths = []
     for number, (title, content) in enumerate(BAD.items()):
-        path = folder / f"bad{number}.csv{'.gz' if '.gz' in title else ''}"
-        path.write_bytes(content)
-        for name in installed():
-            said = run_of(name, path, 60)
-            if "\t" in said:
-                n_rows, _, _, first = said.split("\t")
-                said = f"reads {n_rows} rows; the first: {first}"[:150]
-            rows.append({"file": title, "reader": name, "what it does": said.replace("|", r"\|")})
+        paths.append(folder / f"bad{number}.csv{'.gz' if '.gz' in title else ''}")
+        paths[-1].write_bytes(content)
+    rows: list[dict[str, object]] = []
+    said = {name: lines_of(name, *paths) for name in installed()}
+    for number, title in enumerate(BAD):
+        for name, lines in said.items():
+            text = lines[number]
+            if "\t" in text:
+                n_rows, *_, first = text.split("\t")
+                text = f"reads {n_rows} rows; the first: {first}"
+            rows.append({"file": title, "reader": name, "what it does": text.replace("|", r"\|")})
     return markdown(rows)
 
 

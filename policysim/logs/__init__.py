@@ -8,6 +8,7 @@ treatments      which treatment each row got, how probable it was (known or esti
 outcomes        which columns can be the outcome, and which is
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan and Meier
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
+distinct_rows   distinct rows of a table in batches, and how many there are of each
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory
 kinds           the counts themselves, to which more are added, with exact sums of finely measured outcomes
 read_log        read_log: from files to a data frame for evaluate_log

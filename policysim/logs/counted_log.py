@@ -22,12 +22,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.toml_reader import one_line
-from policies.arrays import IntArray
+from policies.arrays import BoolArray, IntArray
 from policysim.errors import UsageError, optional
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line, raise_bad_parts
 from policysim.files.columns_file import ColumnsFile, open_columns
 from policysim.files.data_table import DataTable
 from policysim.files.many_files import stamp
+from policysim.logs.distinct_rows import DistinctRows, each_once
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions, read_records
 from policysim.logs.log_source import (
@@ -234,45 +235,53 @@ async def _greet_scheduler(distributed: Any, address: str) -> None:
 
 def count_part(columns: LogColumns, part: Path) -> PartCounts:
     """Count one file; memory does not grow with it. DataError if it changes meanwhile."""
-    stamp_before, bad, before = stamp(part), BadRows(), 0
+    stamp_before, bad = stamp(part), BadRows()
     total, unknown = Kinds(tuple(columns.outcome), columns.later), dict.fromkeys(columns.unknown, 0)
     file = open_columns(part, columns.form)
-    for rows in _batches(columns, file):
-        distinct, counts = each_once(rows)
-        table = DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True))
-        tables, where = LogTables({TABLE: table}, "").without_unknown(columns.unknown)
+    for distinct, counts in _distinct(columns, file):
+        tables, where = _log_of(columns, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)))
         unknown = {column: count + int(counts[where[column]].sum()) for column, count in unknown.items()}
         kinds = _kinds(columns, tables, BadRows())
-        if kinds is None:  # now row by row
-            frame = rows.to_pandas(ignore_metadata=True)
-            table = _PartTable(part.as_posix(), frame, file, file.header, before)
-            _kinds(columns, LogTables({TABLE: table}, "").without_unknown(columns.unknown)[0], bad)
-            # Where a bad row is stays known, but not the rows themselves.
-            bad.tables = [_without_rows(known) for known in bad.tables]
-        elif not bad.count:
-            total.add(Counted.of(kinds, counts))
-        before += len(rows)
+        if kinds is None:
+            bad = _bad_rows(columns, file)
+            break
+        total.add(Counted.of(kinds, counts))
     if stamp(part) != stamp_before:
         raise DataError(f"{part.as_posix()}: was changed while it was read")
     return total.counted(), unknown, bad.told()
 
 
+def _log_of(columns: LogColumns, table: DataTable) -> tuple[LogTables, dict[str, BoolArray]]:
+    """A table without the values that mean unknown, and where these were."""
+    return LogTables({TABLE: table}, "").without_unknown(columns.unknown)
+
+
+def _distinct(columns: LogColumns, file: ColumnsFile) -> Iterator[tuple[pa.Table, NDArray[np.int64]]]:
+    """The distinct rows of a file, and how many there are of each; some of several batches may be equal."""
+    few, names = DistinctRows(), list[str]()
+    for rows in _batches(columns, file):
+        names = rows.column_names
+        if not few.add(rows):
+            yield each_once(rows)
+    yield from few.found(names)
+
+
+def _bad_rows(columns: LogColumns, file: ColumnsFile) -> BadRows:
+    """The bad rows of a file that has some, which is read again: where each is, but not what it holds."""
+    bad, before, name = BadRows(), 0, file.path.as_posix()
+    for rows in _batches(columns, file):
+        distinct = DataTable(name, each_once(rows)[0].to_pandas(ignore_metadata=True))
+        if _kinds(columns, _log_of(columns, distinct)[0], BadRows()) is None:  # now row by row
+            table = _PartTable(name, rows.to_pandas(ignore_metadata=True), file, file.header, before)
+            _kinds(columns, _log_of(columns, table)[0], bad)
+            bad.tables = [_without_rows(known) for known in bad.tables]
+        before += len(rows)
+    return bad
+
+
 def _without_rows(table: PlacedRows) -> PlacedRows:
     """The same table, which can still say where a row was."""
     return replace(table, rows=table.rows[:0].copy()) if isinstance(table, _PartTable) else table
-
-
-def each_once(rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
-    """The distinct rows of a table, and how often there is each; nothing is summed that a thread could reorder."""
-    try:
-        codes = [column.dictionary_encode().combine_chunks().indices for column in rows.columns]
-    except pa.ArrowNotImplementedError:  # lists, which are refused where they are read
-        return rows, np.ones(len(rows), dtype=np.int64)
-    row = str(len(codes))
-    table = pa.table([*codes, np.arange(len(rows))], names=[*map(str, range(len(codes))), row])
-    groups = pa.TableGroupBy(table, table.column_names[:-1], use_threads=False)
-    found = groups.aggregate([(row, "min"), (row, "count")])
-    return rows.take(found[f"{row}_min"]), found[f"{row}_count"].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

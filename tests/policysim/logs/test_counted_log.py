@@ -2,20 +2,24 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from parts_work import bits, log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import files_of, is_many
-from policysim.logs import counted_log, kinds
-from policysim.logs.counted_log import count_log, each_once, open_log, require_countable, require_countable_model
+from policysim.logs import counted_log, distinct_rows, kinds
+from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
+from policysim.logs.distinct_rows import DistinctRows, each_once
 from policysim.logs.kinds import Counted, Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
@@ -72,20 +76,52 @@ def test_counts_are_those_of_the_rows(tmp_path, in_one_file):
     assert log.data.n_patients == in_one_file.data.n_patients
 
 
-def test_each_row_is_counted_once_whatever_its_columns_hold():
+def mixed_rows(n=500):
+    """Texts with gaps, numbers, whole numbers, codes of one byte; in two chunks, whose dictionaries differ."""
     rng = np.random.default_rng(0)
-    texts = pd.Series(rng.choice(["1", "1.0", "", "a,b", "x\ny"], 500)).where(rng.random(500) < 0.8, None)
-    numbers = pd.Series(rng.choice([0.0, 1.5, -2.0, np.nan], 500))
-    whole = pd.Series(rng.integers(-(2**62), 2**62, 3)[rng.integers(3, size=500)])
-    # Two chunks, whose dictionaries differ.
+    texts = pd.Series(rng.choice(["1", "1.0", "", "a,b", "x\ny"], n)).where(rng.random(n) < 0.8, None)
+    numbers = pd.Series(rng.choice([0.0, -0.0, 1.5, np.nan], n))
+    whole = pd.Series(rng.integers(-(2**62), 2**62, 3)[rng.integers(3, size=n)])
+    codes = pd.Series(rng.choice(list("017x"), n))
+    columns = {"t": texts, "n": numbers, "w": whole, "c": codes}
     chunks = [
-        pa.Table.from_pandas(pd.DataFrame({"t": texts[part], "n": numbers[part], "w": whole[part]}))
-        for part in (slice(200), slice(200, 500))
+        pa.Table.from_pandas(pd.DataFrame(columns)[part], preserve_index=False) for part in (slice(200), slice(200, n))
     ]
-    rows = pa.concat_tables([chunk.set_column(0, "t", chunk["t"].dictionary_encode()) for chunk in chunks])
-    found, counts = each_once(rows)
-    expected = Counter(tuple(map(repr, row.values())) for row in rows.to_pylist())
-    assert dict(zip((tuple(map(repr, row.values())) for row in found.to_pylist()), counts, strict=True)) == expected
+    return [chunk.set_column(0, "t", chunk["t"].dictionary_encode()) for chunk in chunks]
+
+
+def counted_by_hand(tables):
+    return Counter(tuple(map(repr, row.values())) for table in tables for row in table.to_pylist())
+
+
+def by_row(found, counts):
+    return dict(zip((tuple(map(repr, row.values())) for row in found.to_pylist()), counts.tolist(), strict=True))
+
+
+def test_each_row_is_counted_once_whatever_its_columns_hold():
+    chunks = mixed_rows()
+    assert by_row(*each_once(pa.concat_tables(chunks))) == counted_by_hand(chunks)
+
+
+@given(cuts=st.sets(st.integers(1, 499), max_size=4))
+def test_rows_of_few_values_are_counted_in_any_batches(cuts):
+    rows = pa.concat_tables(mixed_rows()).combine_chunks()
+    few = DistinctRows()
+    for first, end in pairwise([0, *sorted(cuts), len(rows)]):
+        assert few.add(rows.slice(first, end - first))
+    ((found, counts),) = few.found(rows.column_names)
+    assert by_row(found, counts) == counted_by_hand([rows])
+
+
+def test_rows_of_too_many_combinations_are_left_to_others(monkeypatch):
+    monkeypatch.setattr(distinct_rows, "MOST_CELLS", 20)
+    few = DistinctRows()
+    assert few.add(pa.table({"a": ["x", "y", "x"], "b": ["0", "1", "1"]}))
+    assert not few.add(pa.table({"a": [f"x{number}" for number in range(11)], "b": ["0"] * 11}))
+    assert few.add(pa.table({"a": ["z"], "b": ["0"]}))
+    assert not few.add(pa.table({"a": ["x"], "b": [[0]]}))
+    ((found, counts),) = few.found(["a", "b"])
+    assert by_row(found, counts) == {("'x'", "'0'"): 1, ("'y'", "'1'"): 1, ("'x'", "'1'"): 1, ("'z'", "'0'"): 1}
 
 
 @pytest.mark.parametrize(("column", "value"), [("cured", [0, 1]), ("ill", {"no": 1})])
@@ -201,14 +237,14 @@ def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, capsys):
 def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monkeypatch):
     source = load_study(write_parts(tmp_path, FRAME, 3)).log
     part = source.parts[1]
-    real = counted_log.each_once
+    real = DistinctRows.add
 
-    def change(rows):
+    def change(self, rows):
         with part.open("a") as stream:
             stream.write("\n")
-        return real(rows)
+        return real(self, rows)
 
-    monkeypatch.setattr(counted_log, "each_once", change)
+    monkeypatch.setattr(DistinctRows, "add", change)
     with pytest.raises(DataError, match=r"0001\.csv: was changed while it was read"):
         count_log(source)
     monkeypatch.undo()
