@@ -12,7 +12,7 @@ batches, from the page cache, each in a process of its own; memory is the larges
 import argparse
 import gzip
 import os
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,7 +65,9 @@ def read_duckdb(path: Path) -> Iterator[pa.RecordBatch]:
     """DuckDB's, which recognises separators and headers, too."""
     import duckdb  # noqa: PLC0415
 
-    yield from duckdb.connect().read_csv(str(path), all_varchar=True).to_arrow_reader(1 << 17)
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    yield from connection.read_csv(str(path), all_varchar=True).to_arrow_reader(1 << 17)
 
 
 def read_polars(path: Path) -> Iterator[pa.RecordBatch]:
@@ -90,7 +92,8 @@ def runs(name: str, *paths: str) -> None:
         except BaseException as error:  # a panic of Rust is no Exception
             print("refused:", " ".join(str(error).split()).replace(f"{path.parent}/", "")[:150], flush=True)
             continue
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        # The high-water mark of this program: that of getrusage counts the parent's, too.
+        memory = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
         spent = f"{time.perf_counter() - start:.2f}\t{time.process_time() - before:.2f}\t{memory:.0f}"
         print(f"{n_rows:,}\t{spent}\t{first}", flush=True)
 

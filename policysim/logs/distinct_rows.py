@@ -49,12 +49,12 @@ class DistinctRows:
         if shape != self._counts.shape:
             grown = [(0, new - old) for new, old in zip(shape, self._counts.shape, strict=True)]
             self._counts = np.pad(self._counts, grown)
-        key = np.zeros(len(rows), dtype=np.intp)
+        key = np.zeros(len(rows), dtype=np.int32)  # below `MOST_CELLS`
         for (codes, signs, _), places, size in zip(columns, moved, shape, strict=True):
-            table = np.zeros(signs[-1] + 1 if len(signs) else 0, dtype=np.intp)
+            table = np.zeros(signs[-1] + 1 if len(signs) else 0, dtype=np.int32)
             table[signs] = places
             key *= size
-            key += table[codes]
+            key += table.take(codes)
         self._counts += np.bincount(key, minlength=math.prod(shape)).reshape(shape)
         return True
 
@@ -95,9 +95,12 @@ def _codes(column: pa.Array) -> tuple[NDArray[Any], IntArray, pa.Array]:
     """A whole number for each row of a column; the numbers that there are, ascending; and the value that each means."""
     if column.type == pa.string() and not column.null_count and column.buffers()[2] is not None:
         offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-        if (np.diff(offsets) == 1).all():  # one byte each, as codes often are: no need to look each up
+        # One byte each, as codes often are: no need to look each up.
+        if offsets[-1] - offsets[0] == len(column) and (np.diff(offsets) == 1).all():
             codes = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-            signs = np.flatnonzero(np.bincount(codes, minlength=256))
+            there = np.zeros(256, dtype=np.bool_)
+            there[codes] = True
+            signs = np.flatnonzero(there)
             return codes, signs, pa.array(list(map(chr, signs)), pa.string())
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values, indices = coded.dictionary, coded.indices
