@@ -137,9 +137,9 @@ class Covariates:
 # Words of the names of treatments; of what is known only after treatment; and of times.
 TREATMENT = "treatment action arm arms treat trt rx tx treated therapy intervention allocation group"
 AFTER = """
-reward outcome success response responder cured cure recovered recovery remission improved alive survived utility benefit
-result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized loss cost progression days
-weeks months survival los followup follow fu post after end endpoint discharge off ae sae dropout withdrawal withdrawn
+reward outcome success response responder cured cure recovered recovery remission improved alive survived utility
+benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized loss cost progression
+days weeks months survival los followup follow fu post after end endpoint discharge off ae sae dropout withdrawal withdrawn
 compliance adherence censoring propensity pscore qaly qalys
 """
 PERIOD = "time hour hours day days week weeks wk month months mo year years yr"
