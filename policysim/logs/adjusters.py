@@ -138,9 +138,9 @@ class Covariates:
 TREATMENT = "treatment action arm arms treat trt rx tx treated therapy intervention allocation group"
 AFTER = """
 reward outcome success response responder cured cure recovered recovery remission improved alive survived utility
-benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized loss cost progression
-days weeks months survival los followup follow fu post after end endpoint discharge off ae sae dropout withdrawal withdrawn
-compliance adherence censoring propensity pscore qaly qalys
+benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized loss cost
+progression days weeks months survival los followup follow fu post after end endpoint discharge off ae sae dropout
+withdrawal withdrawn compliance adherence censoring propensity pscore qaly qalys
 """
 PERIOD = "time hour hours day days week weeks wk month months mo year years yr"
 TREATMENT_WORDS, AFTER_WORDS, PERIOD_WORDS = (frozenset(text.split()) for text in (TREATMENT, AFTER, PERIOD))
