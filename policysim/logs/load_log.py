@@ -14,9 +14,9 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.levels import level_wanted, missing_hint
+from policies.levels import MISSING, codes_of_keys, level_wanted, missing_hint
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable, missing, numbers, read_table
+from policysim.files.data_table import DataTable, coded, numbers, read_table
 from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
 from policysim.logs.censoring import CENSORING, check_horizons, read_times
 from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
@@ -327,15 +327,17 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
     index = np.zeros(len(table), dtype=np.intp)
     left_out = np.zeros(len(table), dtype=np.bool_)
     for name, feature in columns.features.items():
-        codes, values, must = table.codes(feature), table[name].array, level_wanted(feature)
-        gone = missing(table[name], codes < 0)
+        column, must = table[name], level_wanted(feature)
+        positions, keys = coded(column)
+        codes = codes_of_keys(feature, keys)[positions]
+        gone = (codes < 0) & np.array([key == MISSING for key in keys], dtype=np.bool_)[positions]
         if columns.missing == EXCLUDE:
             left_out |= gone
         else:
-            bad.add_values(table, gone, name, values, must, hint=missing_hint(feature))
+            bad.add_values(table, gone, name, column.array, must, hint=missing_hint(feature))
         named = f"; a value that means unknown is named in [data]: unknown = {{ {toml_text(name)} = [...] }}"
         hint = "" if feature.cuts else named
-        bad.add_values(table, (codes < 0) & ~gone, name, values, must, show=columns.show_values, hint=hint)
+        bad.add_values(table, (codes < 0) & ~gone, name, column.array, must, show=columns.show_values, hint=hint)
         index = index * len(feature.levels) + codes
     return np.where(left_out, -1, index)
 

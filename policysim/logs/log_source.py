@@ -371,6 +371,18 @@ def lot_words(propensity: str | tuple[float, ...]) -> str:
     return ":".join(f"{number:g}" for number in propensity)
 
 
+def unknown_words(unknown: Mapping[str, int]) -> str:
+    """How many values of each column mean unknown; "" where none does.
+
+    Examples
+    --------
+    >>> unknown_words({"cured": 1200, "age": 0})
+    'Values that mean unknown count as missing: cured 1,200.'
+    """
+    counts = [f"{column} {number:,}" for column, number in unknown.items() if number]
+    return f"Values that mean unknown count as missing: {', '.join(counts)}." if counts else ""
+
+
 def outcome_words(source: LogSource) -> str:
     """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
     exactly = outcome_formula(source)
@@ -379,7 +391,7 @@ def outcome_words(source: LogSource) -> str:
     return f"The outcome: {exactly}." if source.follow_up else ""
 
 
-def outcome_formula(source: LogSource) -> str:
+def outcome_formula(source: LogColumns) -> str:
     """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
     if source.follow_up:
         return source.follow_up.title

@@ -9,7 +9,7 @@ from policies.arrays import BoolArray, FloatArray
 from policies.levels import MISSING, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, coded, meanings, missing, numbers
-from policysim.logs.log_source import MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, LogColumns
+from policysim.logs.log_source import MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, LogColumns, outcome_formula
 from policysim.logs.toml_text import toml_text
 
 # Of a range's width: what a weighted sum may be outside it by rounding.
@@ -48,7 +48,7 @@ def read_rewards(
         if columns.missing == REFUSE:
             bad.add(table, gone, column, lambda _: MISSING_OUTCOME)
         if unit and column not in columns.codes:
-            _check_unit(table, column, outcomes[column], bad)
+            _check_unit(table, columns, column, outcomes[column], bad)
         absent |= gone
         total += weight * outcomes[column]
     if ends and not unit:
@@ -60,12 +60,12 @@ def read_rewards(
 
 def _outcome(table: DataTable, columns: LogColumns, column: str, bad: BadRows) -> tuple[FloatArray, BoolArray]:
     """The numbers of an outcome, NaN where there is none, and where it is missing; other cells are bad."""
-    codes = columns.codes.get(column)
-    values = meanings(table[column], codes) if codes else numbers(table[column])
-    gone = missing(table[column], np.isnan(values))
+    codes, cells = columns.codes.get(column), table[column]
+    values = meanings(cells, codes) if codes else numbers(cells)
+    gone = missing(cells, np.isnan(values))
     wrong = ~(np.abs(values) <= FINITE) & ~gone
     if codes:
-        bad.add_values(table, wrong, column, table[column].array, f"must be one of {', '.join(codes)}")
+        bad.add_values(table, wrong, column, cells.array, f"must be one of {', '.join(codes)}")
     elif wrong.any():
         _refuse_words(table, column, wrong, bool((wrong | gone).all()), bad)
     return np.where(np.isfinite(values), values, np.nan), gone
@@ -89,27 +89,28 @@ def _refuse_words(table: DataTable, column: str, wrong: BoolArray, throughout: b
     bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED, hint=hint)
 
 
-def _check_unit(table: DataTable, column: str, values: FloatArray, bad: BadRows) -> None:
-    """Without a declared range, outcomes are within [0, 1]; a few others beside 0 and 1 are one line each: codes."""
+def _check_unit(table: DataTable, columns: LogColumns, column: str, values: FloatArray, bad: BadRows) -> None:
+    """Without a declared range, outcomes are within [0, 1]: one line for others, or for each code beside 0 and 1."""
     outside = np.isfinite(values) & ((values < 0) | (values > 1))
     if not outside.any():
         return
-    must, name = "must be within [0, 1], or declare the range", toml_text(column)
-    others, inside = np.unique(values[outside]), values[np.isfinite(values) & ~outside]
+    name, others = toml_text(column), np.unique(values[outside])
+    inside = values[np.isfinite(values) & ~outside]
     are_codes = len(others) <= MOST_OTHERS and bool((others == np.round(others)).all())
-    if not are_codes or not np.isin(inside, (0, 1)).all():
-        hint = "; range = [LOWEST, HIGHEST] in [data] is that of the weighted sum of outcomes"
-        bad.add_values(table, outside, column, table[column].array, must, hint=hint)
-        return
-    meant = ", ".join(f"{value:g} = ..." for value in np.unique(values[np.isfinite(values)]))
-    for other in others:
-        rows = values == other
-        hint = (
-            f" in {np.count_nonzero(rows):,} of the rows, and 0 or 1 in others; in [data] write unknown = {{ {name} = "
-            f"[{other:g}] }} if it means unknown, outcome = {{ {name} = {{ {meant} }} }} with the utility of each "
-            "value if these are codes, or else range = [LOWEST, HIGHEST]"
-        )
-        bad.add_values(table, _first(rows), column, table[column].array, must, hint=hint if bad.show else "")
+    are_codes = are_codes and bool(np.isin(inside, (0, 1)).all())
+    meant = ", ".join(f"{value:g} = ..." for value in np.unique(values[np.isfinite(values)])) if are_codes else ""
+    for other in others if are_codes else [None]:
+        rows = outside if other is None else values == other
+        hint = f" (so are {np.count_nonzero(rows):,} rows)"
+        if other is None:
+            hint += f"; range = [LOWEST, HIGHEST] in [data] is that of the utility, {outcome_formula(columns)}"
+        elif bad.show:
+            hint += (
+                f"; in [data] write unknown = {{ {name} = [{other:g}] }} if it means unknown, outcome = {{ {name} = "
+                f"{{ {meant} }} }} with the utility of each value if these are codes, or else range = [LOWEST, HIGHEST]"
+            )
+        must = "must be within [0, 1], or declare the range"
+        bad.add_values(table, _first(rows), column, table[column].array, must, hint=hint)
 
 
 def _first(rows: BoolArray) -> BoolArray:

@@ -41,7 +41,8 @@ def taken_in_column(
         All treatments, in the order of a policy's columns.
     """
     values, names = tuple(value for value, _ in declared), tuple(name for _, name in declared)
-    positions, keys = coded(table[column])
+    cells = table[column]
+    positions, keys = coded(cells)
     occurring = set(keys) - {MISSING}
     _refuse_other_case(table, column, occurring, values, show=bad.show)
     if not declared:
@@ -56,8 +57,8 @@ def taken_in_column(
     codes = codes_of_keys(Levels(column, values), keys)[positions]
     wrong = codes < 0
     if policy == EXCLUDE:
-        wrong &= ~missing(table[column], wrong)
-    bad.add_values(table, wrong, column, table[column].array, f"must be one of the treatments {', '.join(values)}")
+        wrong &= ~missing(cells, wrong)
+    bad.add_values(table, wrong, column, cells.array, f"must be one of the treatments {', '.join(values)}")
     return np.array([*map(arms.index, names), -1], dtype=np.intp)[codes], arms
 
 

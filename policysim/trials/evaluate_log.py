@@ -310,6 +310,7 @@ def read_study_log(
         "capacity": dict(study.capacity),
         "at_most": dict(study.at_most),
         "censoring": censoring_words(study.log.follow_up, log.censored),
+        "unknown": dict(log.unknown),
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
     return LogToEvaluate(table, log.data, known, tuple(predictors), about, log.covariates)
@@ -318,7 +319,7 @@ def read_study_log(
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
     """The facts about a log whose rows all have a reward and a propensity."""
     none = dict.fromkeys(data.names, 0)
-    known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
+    known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": "", "unknown": {}}
     known |= {"costs": {}, "capacity": {}, "at_most": {}}
     return {"rows_read": data.n_patients, "missing": none, **known}
 

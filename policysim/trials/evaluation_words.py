@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from policysim.logs.log_source import EXCLUDE, WORST
+from policysim.logs.log_source import EXCLUDE, WORST, unknown_words
 from policysim.numbers import interval, percent, plain, rounded, supported_digits, with_interval
 from policysim.report.findings import verdict_of_interval
 from policysim.report.screen import Grid, Line, Screen
@@ -57,6 +57,7 @@ def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     yield f"{about['rows_read']:,} rows, {rows}; {log.data.n_patients:,} are used.{estimated}"
     yield about["outcome"]
     yield about["censoring"]
+    yield unknown_words(about["unknown"])
     if "clusters" in about:
         yield f"Intervals are by {about['clusters']:,} clusters."
     forbidden = ", ".join(f"{name} for {number:,}" for name, number in evaluated.contraindicated.items())

@@ -11,7 +11,7 @@ import pandas as pd
 from policies.catalogue import mechanism_words
 from policies.exponential import Exponential
 from policies.optimal.optimum import OptimalSafe
-from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, LogSource, lot_words, outcome_formula
+from policysim.logs.log_source import CHOSEN, ESTIMATE, SHARES, LogSource, lot_words, outcome_formula, unknown_words
 from policysim.numbers import (
     NEGLIGIBLE,
     change,
@@ -446,10 +446,9 @@ def _notes(view: View) -> Iterator[str]:
             "If observers see only a published list: give C, and replace entries of the list at random; the patients "
             "then lose nothing."
         )
-    unknown = view.details.tables["unknown"]
-    if unknown["patients"].any():
-        counts = (f"{column} {number:,}" for column, number in unknown.itertuples(index=False) if number)
-        yield f"Values that mean unknown count as missing: {', '.join(counts)}."
+    unknown = unknown_words(dict(view.details.tables["unknown"].itertuples(index=False)))
+    if unknown:
+        yield unknown
     if view.details.unplaced:
         yield f"Also compared (comparison.csv): {', '.join(view.details.unplaced)}."
 

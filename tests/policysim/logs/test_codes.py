@@ -126,7 +126,7 @@ def test_a_third_value_beside_0_and_1_is_asked_about_in_one_line(load, trial):
     odd = trial.copy()
     odd.loc[10:29, "cured"] = 9
     line = refused(load, STUDY, odd)
-    assert "trial.csv:12: row 11: cured: must be within [0, 1], or declare the range, got '9' in 20 of the rows" in line
+    assert "trial.csv:12: row 11: cured: must be within [0, 1], or declare the range, got '9' (so are 20 rows)" in line
     assert "unknown = { cured = [9] }" in line and "outcome = { cured = { 0 = ..., 1 = ..., 9 = ... } }" in line
     # What it says to write is taken.
     text = STUDY.replace("[data.treatments]", 'unknown = { cured = [9] }\nmissing = "exclude"\n[data.treatments]')
@@ -310,9 +310,8 @@ def test_quality_of_life_and_costs_make_one_utility(load, trial):
     rows = np.arange(N)
     both = trial.assign(qaly=0.5 + rows % 10 / 20, cost=3000.0 + 10 * rows)
     text = STUDY.replace("cured = 1", "qaly = 20000, cost = -1")
-    with pytest.raises(DataError) as error:
-        load(text, trial__csv=both)
-    assert all("must be within [0, 1], or declare the range" in line for line in str(error.value).splitlines()[:-1])
-    assert "; range = [LOWEST, HIGHEST] in [data] is that of the weighted sum of outcomes" in str(error.value)
+    line = refused(load, text, both)
+    assert "row 1: cost: must be within [0, 1], or declare the range, got '3000.0' (so are 120 rows)" in line
+    assert line.endswith("; range = [LOWEST, HIGHEST] in [data] is that of the utility, 20000 × qaly + -1 × cost")
     log = load(text.replace("[data.treatments]", "range = [-20000, 20000]\n[data.treatments]"), trial__csv=both)
     assert log.data.rewards == pytest.approx(20000 * both["qaly"] - both["cost"])

@@ -111,3 +111,21 @@ def test_a_copy_of_parquet_holds_bins_as_text_and_levels_in_their_type(tmp_path)
     assert found.column("known").to_pylist() == ["1", "NA", "0"]
     assert read_private(out)[1][0].reports.sum() == 3
     assert Levels("age", BANDS, (40, 60)) in Randomization(levels, 60.0, cuts={"age": (40, 60)}).features
+
+
+def test_missing_values_are_the_level_na_where_it_is_declared(capsys, tmp_path):
+    data, out = tmp_path / "smokers.csv", tmp_path / "private.simulated.csv"
+    smokers = ["yes", "", "no", "NA", "no", "null"] * 20
+    data.write_text("id,smoker\n" + "".join(f"{row},{smoker}\n" for row, smoker in enumerate(smokers)))
+    options = ("--column", "smoker", "--epsilon", "30", "--simulate", "1", "--out", out)
+    assert run(capsys, data, *options, "--levels", "smoker=yes,no,NA")[0] == 0
+    with out.open(newline="") as stream:
+        private = [row["smoker"] for row in csv.DictReader(stream)]
+    assert private == ["yes", "NA", "no", "NA", "no", "NA"] * 20
+    code, _, err = run(capsys, data, *options, "--levels", "smoker=yes,no")
+    assert code == 3
+    assert err.splitlines()[0].endswith("row 2: smoker: must be one of yes, no; a level NA takes missing values")
+    command = ["select", str(data), "--column", "smoker", "--epsilon", "30", "--simulate", "1", "--json", "--analysis"]
+    assert main([*command, "--candidates", "yes,no,NA"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["analysis_not_private"]["groups"]
+    assert {row["candidate"]: row["count"] for row in group["candidates"]} == {"yes": 20, "no": 40, "NA": 60}
