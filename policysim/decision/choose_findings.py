@@ -109,6 +109,11 @@ class ChooseDetails:
     copy_epsilon: float
 
 
+NO_BEST_ARM = (
+    "The data do not show which single treatment is the best. The one named here is the best by the fitted scores."
+)
+
+
 class Candidate(NamedTuple):
     """An option with a letter: its policy, and its row as `Choices` has it."""
 
@@ -208,7 +213,10 @@ def find(
         ),
         harmed=pd.DataFrame(),
         leaks=pd.DataFrame(),
-        warnings=() if uses_hidden(problem) else (unused(),),
+        warnings=(
+            *(() if uses_hidden(problem) else (unused(),)),
+            *(() if held_out is None or held_out.attrs.get("best_arm", True) else (NO_BEST_ARM,)),
+        ),
         details=details,
     )
 

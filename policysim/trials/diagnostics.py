@@ -435,7 +435,12 @@ def _recorded(data: LoggedData, column: str) -> list[str]:
 def _doubtful_arms(data: LoggedData) -> list[tuple[str, int, float]]:
     """The arms whose weights 1 / propensity do not sum to 1 per patient within chance, with rows and sum."""
     sizes = data.by_action()
-    reached, spread = weight_sums(data, np.ones(data.n_actions), 1 / data.propensities)
+    weights = 1 / data.propensities
+    reached, spread = weight_sums(data, np.ones(data.n_actions), weights)
+    if data.clusters is not None:  # whose patients are treated alike
+        sums = np.zeros((data.n_actions, int(data.clusters.max()) + 1))
+        np.add.at(sums, (data.actions, data.clusters), weights if data.counts is None else weights * data.counts)
+        spread = np.maximum(spread, np.sqrt((sums**2).sum(axis=1)) / data.n_patients)
     apart = (np.abs(reached - 1) > SURPRISE * spread) & (sizes > 0)
     return [(data.names[arm], int(sizes[arm]), float(reached[arm])) for arm in np.flatnonzero(apart)]
 

@@ -44,6 +44,9 @@ def test_where_no_patient_differs_one_treatment_for_all_is_chosen(seed, monkeypa
     assert findings.options.set_index("option").loc[details.chosen, "hides"] == "everything"
     # No share of a gain that may be none.
     assert not details.shares
+    # Arms that are equal on average are ranked by chance alone.
+    assert not verdicts.attrs["best_arm"]
+    assert any("do not show which single treatment is the best" in text for text in findings.warnings)
 
 
 def test_a_planted_gain_is_chosen_with_its_interval(monkeypatch):
