@@ -345,6 +345,7 @@ def test_days_are_added_within_classes_only_where_nobody_changes_them(change):
     (course,) = PrivatePlanner(ProcessEvaluator(process, optimal_course(process))).within(
         make_policy("exponential-fitted"), [1.0], 0.0
     )
+    assert {len(of_day) for of_day in course.uses} == {1 if change else 2}
     tables, value = replayed(process, course)
     spent = composed_in_classes(course.uses, 0.0)[1]
     assert 0 < spent <= 1.0 + 1e-9
