@@ -7,7 +7,7 @@ hazards of censoring: `treatments.estimate_observed`, `outcome_models`, `hazards
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -33,11 +33,14 @@ class Incomplete:
         Without a column, an arm's outcomes are modelled by the arm alone.
     parts : array of int, (n_rows,)
         Rows of the same part are predicted by models that were fitted without them.
+    known_chances : dict of bytes to array, (n_rows,)
+        How probably outcomes are observed, by which are.
     """
 
     data: LoggedData
     covariates: Covariates
     parts: IntArray
+    known_chances: dict[bytes, FloatArray] = field(default_factory=dict)
 
     def predicted(self, data: LoggedData, name: str) -> FloatArray:
         """q(x, a) of each row, fitted without its part to what is known by an outcome model, (n_rows, k)."""
@@ -47,24 +50,31 @@ class Incomplete:
     def completed(self, outcomes: FloatArray, known: Observed, seen: BoolArray) -> LoggedData:
         """The log with numbers for all rows, made from those that have an outcome.
 
-        Both which are observed and the outcome are modelled by regressions with pairwise products. Parameters are those
-        of `outcome_models.with_missing`.
+        The outcome is modelled by ridge regression with pairwise products. Parameters are those of
+        `outcome_models.with_missing`.
         """
         if seen.all():
             return replace(self.data, rewards=outcomes, observed=known)
-        chances = estimate_observed(
-            self.covariates.patients,
-            self.covariates.groups,
-            self.data.actions,
-            seen,
-            counts=self.data.counts,
-            parts=None if self.data.counts is None else self.parts,
-            clusters=self.data.clusters,
-        )
+        chances = self._chances(seen)
         weights = np.where(seen, known.weights / chances, 0.0)
         fitted_to = replace(self.data, observed=Observed(np.where(seen, known.rewards, 0.0), weights))
         predicted = self.data.of_taken(self.predicted(fitted_to, PRODUCTS))
         return replace(fitted_to, rewards=with_missing(outcomes, seen, chances, predicted))
+
+    def _chances(self, seen: BoolArray) -> FloatArray:
+        """`treatments.estimate_observed`, once for outcomes that are missing in the same rows."""
+        key = seen.tobytes()
+        if key not in self.known_chances:
+            self.known_chances[key] = estimate_observed(
+                self.covariates.patients,
+                self.covariates.groups,
+                self.data.actions,
+                seen,
+                counts=self.data.counts,
+                parts=None if self.data.counts is None else self.parts,
+                clusters=self.data.clusters,
+            )
+        return self.known_chances[key]
 
     def column(self, outcomes: FloatArray) -> LoggedData:
         """The same of a column, NaN where it is missing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -208,7 +207,6 @@ def estimate_propensities(
     counts: IntArray | None = None,
     parts: IntArray | None = None,
     clusters: IntArray | None = None,
-    stacked: bool = True,
 ) -> FloatArray:
     """The probability of each row's treatment by stacked classifiers, cross-fitted over five parts.
 
@@ -229,8 +227,6 @@ def estimate_propensities(
         How many patients each row stands for, and its part, from `counted_parts`.
     clusters : array, (n_rows,), optional
         The number of each row's cluster: whole clusters are dealt among the parts.
-    stacked : bool, optional
-        Whether there are three classifiers; else it is logistic regression with pairwise products, much faster.
 
     Returns
     -------
@@ -265,8 +261,7 @@ def estimate_propensities(
         each = np.ones(int(rest.sum())) if counts is None else counts[rest].astype(np.float64)
         wanted, rows = np.unique(groups[part], return_inverse=True)
         treated, together = (groups[rest], actions[rest], each), None if clusters is None else clusters[rest]
-        fit = partial(_stack, clusters=together) if stacked else partial(_fitted, 1)
-        table = fit(scaled, treated, scaled[wanted], len(names))
+        table = _stack(scaled, treated, scaled[wanted], len(names), together)
         found[part] = table[rows, actions[part]]
     return found
 
@@ -283,10 +278,11 @@ def estimate_observed(
 ) -> FloatArray:
     """The probability that the outcome of each row is observed, given its treatment and covariates, (n_rows,).
 
-    In each arm by logistic regression on the covariates and their pairwise products, cross-fitted; in an arm where
-    fewer than ten outcomes are missing, or fewer than ten are not, it is the share of those that are observed.
-    Arguments are those of `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number
-    is of use: in the others it is the probability that the outcome is missing.
+    In each arm by the stacked classifiers of `estimate_propensities`, cross-fitted: where few outcomes are missing, a
+    single regression with many columns makes some of these probabilities tiny. In an arm where fewer than ten outcomes
+    are missing, or fewer than ten are not, it is the share of those that are observed. Arguments are those of
+    `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number is of use: in the
+    others it is the probability that the outcome is missing.
     """
     found = np.ones(len(actions))
     for action in np.unique(actions):
@@ -307,7 +303,6 @@ def estimate_observed(
                 counts=each,
                 parts=in_parts,
                 clusters=None if clusters is None else clusters[own],
-                stacked=False,
             )
     return found
 
