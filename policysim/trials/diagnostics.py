@@ -375,6 +375,8 @@ def _left_out(log: Log, source: LogSource) -> list[str]:
     if log.undeclared is None or not log.undeclared.shape[1]:
         return []
     data, values = log.data.of(log.undeclared.index.to_numpy()), log.undeclared.to_numpy(dtype=np.float64)
+    largest = np.abs(values).max(axis=0)
+    values = values / np.where(largest > 0, largest, 1)  # the squares of large numbers are no numbers
     rows = [data.actions == arm for arm in np.unique(data.actions)]
     weights = [data.of(own).inverse_propensities for own in rows]
     means = [weight @ values[own] / weight.sum() for weight, own in zip(weights, rows, strict=True)]

@@ -626,7 +626,7 @@ def complete(path, words, rng):
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees", "one_split")
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(tables())
 def test_compare_takes_what_is_written_whatever_the_table(tmp_path, read_study, capsys, table):
     """Whoever completes the command that it prints has a study that compare takes, or a line that says why not."""
