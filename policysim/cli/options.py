@@ -269,6 +269,8 @@ def chosen_bounds(chosen: argparse.Namespace, study: Study) -> dict[str, float |
     """What --at-most bounds; UsageError for an outcome that the study has not, or one named twice."""
     from policysim.study.stated_bounds import fault_of_bound
 
+    if chosen.at_most and not study.outcomes:
+        raise UsageError("--at-most bounds costs in a log: its study needs [utility] costs, such as { pill = 0.1 }")
     found: dict[str, float | str] = {}
     for name, most in chosen.at_most or ():
         if fault := fault_of_bound(name, most, study.outcomes):

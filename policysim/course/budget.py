@@ -253,6 +253,7 @@ class PrivacyBudget:
         Of four records in two public classes only the first two get different treatments. To the others it shows
         nothing:
 
+        >>> from policies import Sensitive
         >>> table, hidden = [[0.6, 0.4], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]], Sensitive((2, 2), (1,))
         >>> [round(budget.spend(table, hidden, record=record), 3) for record in (1, 2)]
         [0.405, 0.0]

@@ -49,6 +49,7 @@ def composed(uses: Sequence[Use], delta: float) -> tuple[Composition, float]:
     --------
     Thirty days of randomised response, by any policy with these losses, and by one among four actions:
 
+    >>> from policies.accounting import bounded_use, policy_use
     >>> composed([bounded_use(0.37)] * 30, 1e-6)[1] < 10 < composed([bounded_use(0.38)] * 30, 1e-6)[1]
     True
     >>> from policies import AnyRecord, DecisionProblem, make_policy

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal, daily_name
 from policies.policy import NotApplicableError, Policy
@@ -28,9 +29,9 @@ from policysim.course.course_evaluation import (
 from policysim.course.course_limit import MOST_EXACT, RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
 from policysim.course.once import SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
-from policysim.course.planning import optimal_course
+from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import ClassSchedules, DayAction
+from policysim.course.schedules import SEARCHED, ClassSchedules, DayAction
 from policysim.course.treatment_course import build_course
 from policysim.progress import SILENT, Progress
 from policysim.study.checks import BROKEN
@@ -181,7 +182,7 @@ class _Stay:
         with ThreadPoolExecutor(N_THREADS) as pool:
             searched = pool.submit(family.best)
             held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES))
-            proved = [pool.submit(first_day_limit, course, process.initial, total, delta) for total in totals]
+            proved = [pool.submit(_first_day_limit, course, process.initial, total, delta) for total in totals]
         first = searched.result()
         self.references = references_of(evaluator, course)
         # The policies that take no epsilon.
@@ -269,6 +270,15 @@ def _at_horizon(
     drawn_daily = list(chain.from_iterable(done[template] for template in templates if template.uses_epsilon))
     schedule = schedule_of(stay.by_day, stay.process.actions)
     return {**tables, "published": published, "schedule": schedule, "spent": spent_by_day(drawn_daily)}
+
+
+def _first_day_limit(course: DailyDecisions, initial: FloatArray, total: float, delta: float) -> float:
+    """The limit by the first day at a total; with a delta, a proof at a larger total may say more, and bounds it, too.
+
+    The larger ones are always the same, so that the limit depends on no other total that is asked for.
+    """
+    larger = [epsilon for epsilon in SEARCHED if epsilon > total] if delta else []
+    return min(first_day_limit(course, initial, epsilon, delta) for epsilon in (total, *larger))
 
 
 def _proofs_over_days(totals: Sequence[float], n_states: int, epsilon: float) -> dict[float, float]:

@@ -165,7 +165,7 @@ def evaluate_log(
     >>> found.value, round(found.standard_error, 3), round(found.ess, 1)
     (0.875, 0.375, 3.2)
     >>> found.warnings[0]
-    'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
+    'the value may be nearly anything: its 95 % interval is −0.11 to 1.9, and 0 to 1.0 are possible.'
     """
     one_of(estimator, tuple(ESTIMATORS), "estimator")
     check_seed(seed)

@@ -302,4 +302,4 @@ def test_a_log_has_no_outcomes_to_bound(capsys, tmp_path):
         capsys.readouterr()
         code, out, err = run(capsys, command, study, "--at-most", "death=1")
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "--at-most goes with one decision in a scenario or a table of one's own, not with a log (trial)" in err
+        assert "--at-most bounds costs in a log: its study needs [utility] costs, such as { pill = 0.1 }" in err

@@ -137,8 +137,9 @@ def test_refusals_of_a_log_name_the_row_and_show_the_value_only_if_asked(capsys,
     place = f"policysim: {tmp_path}/trial.csv:4: row 3: dx: must be one of flu, cold"
     for command in (["compare", str(study)], ["choose", str(study), "--keep", "50%"]):
         assert main(command) == 3
-        assert capsys.readouterr().err == f"{place}\n"
+        key = "; a value that means unknown is named in [data]: unknown = { dx = [...] }"
+        assert capsys.readouterr().err == f"{place}{key}\n"
         assert main([*command, "--show-values"]) == 3
-        assert capsys.readouterr().err == f"{place}, got 'HIV-x'\n"
+        assert capsys.readouterr().err == f"{place}, got 'HIV-x'{key}\n"
     assert main(["compare", "covid", "--show-values"]) == 2
     assert "--show-values goes with a log, not with one decision in a scenario" in capsys.readouterr().err

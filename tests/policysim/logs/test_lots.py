@@ -65,12 +65,13 @@ def test_propensities_are_the_ratio_or_the_shares(read, counted):
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_shares_are_those_of_the_patients_that_are_used(read, counted):
+def test_shares_are_those_of_the_patients_who_have_a_treatment(read, counted):
     frame = trial()
     frame.loc[frame.index[frame["arm"] == 1][:85], "employed"] = np.nan
     frame.loc[frame.index[frame["arm"] == 0][:20], "arm"] = np.nan
     log = read(frame, '"arm shares"', counted)[0]
-    assert chances(log) == [240 / 340, 100 / 340]
+    # Those without an outcome are used, too.
+    assert chances(log) == [240 / 425, 185 / 425]
     assert (log.missing, log.n_untreated) == ((0, 85), 20)
 
 

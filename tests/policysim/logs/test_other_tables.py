@@ -139,14 +139,12 @@ def test_rows_without_a_treatment_are_refused_or_left_out_and_counted(load, tria
     assert np.array_equal(log.data.actions, trial["arm"].iloc[kept])
     assert np.array_equal(log.data.rewards, trial["success"].iloc[kept])
     assert set(log.data.propensities) == {0.5}
-    # With outcomes missing as well, propensities are those of the rows that have a treatment.
+    # Rows without an outcome are used, and weigh nothing.
     gaps.loc[[0, 2], "success"] = None
     log = load(left_out, trial__csv=gaps)
-    assert (log.n_untreated, log.missing, log.data.n_rows) == (3, (2, 0), N - 5)
-    treated = kept[~np.isin(kept, [0, 2])]
-    of_arm = np.array([np.sum(trial["arm"].iloc[rows] == 0) for rows in (kept, treated)])
-    share = of_arm[1] / of_arm[0] / (len(treated) / len(kept))
-    assert log.data.propensities[log.data.actions == 0] == pytest.approx(0.5 * share)
+    assert (log.n_untreated, log.missing, log.data.n_rows) == (3, (2, 0), N - 3)
+    assert np.array_equal(np.flatnonzero(log.data.known.weights == 0), np.flatnonzero(np.isin(kept, [0, 2])))
+    assert set(log.data.propensities) == {0.5}
     # A value that is none of the treatments is never left out.
     gaps.loc[3, "arm"] = "drip"
     declared = left_out.replace("[data.features]", '[data.treatments]\n0 = "a"\n1 = "b"\n[data.features]')
