@@ -337,8 +337,13 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     """
     templates, epsilons = asked_for([study.policy(name) for name in study.policies], study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
-    # Of these it is said whether they are better.
-    judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
+    stated = [each for each in jobs if each.uses_epsilon and each == at(each, study.epsilon)]
+
+    def judged(measured: Mapping[Policy, Sequence[Measured]]) -> list[Policy]:
+        """Of these the text says whether they are better: the best for each, and the best private draw."""
+        fitted = {each: float(np.mean([split.fitted_value for split in measured[each]])) for each in stated}
+        return [Greedy(), *sorted(fitted, key=lambda each: -fitted[each])[:1]]
+
     measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
     groups, limits = groups_of(log, study.by), study.utility_range
     rows = []
@@ -350,11 +355,15 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
 
 
 def measured_on_splits(
-    study: LoggedStudy, log: Log, jobs: Sequence[Policy], judged: Sequence[Policy], progress: Progress = SILENT
+    study: LoggedStudy,
+    log: Log,
+    jobs: Sequence[Policy],
+    judged: Callable[[Mapping[Policy, Sequence[Measured]]], Sequence[Policy]],
+    progress: Progress = SILENT,
 ) -> tuple[dict[Policy, list[Measured]], str]:
     """What each policy is worth on each split, and the arm that is the one for all on most folds.
 
-    More splits are made while others might change the verdict on one of `judged`.
+    More splits are made while others might change the verdict on one of those that `judged` returns.
     """
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
@@ -362,7 +371,9 @@ def measured_on_splits(
     progress.expect(REPEATS * len(jobs))
 
     def more() -> bool:
-        wanted = any(is_close([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
+        wanted = any(
+            is_close([each.estimates[0]["difference"] for each in measured[made]]) for made in judged(measured)
+        )
         if wanted:
             progress.expect(REPEATS * len(jobs))
         return wanted
@@ -389,7 +400,7 @@ def judged_on_splits(
         `.attrs["clusters"]` is their number, 0 where patients are independent; `.attrs["best_arm"]` whether one arm is
         shown to be better than each other.
     """
-    measured, _ = measured_on_splits(replace(study, by=()), log, policies, policies, progress)
+    measured, _ = measured_on_splits(replace(study, by=()), log, policies, lambda _: policies, progress)
     doubted = bool(log_caveats(log, study.log).errors)
     rows = []
     for policy in policies:
