@@ -337,12 +337,13 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     """
     templates, epsilons = asked_for([study.policy(name) for name in study.policies], study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
+    for_each = [each for each in jobs if each.name == Greedy.name][:1]
     stated = [each for each in jobs if each.uses_epsilon and each == at(each, study.epsilon)]
 
     def judged(measured: Mapping[Policy, Sequence[Measured]]) -> list[Policy]:
         """Of these the text says whether they are better: the best for each, and the best private draw."""
         fitted = {each: float(np.mean([split.fitted_value for split in measured[each]])) for each in stated}
-        return [Greedy(), *sorted(fitted, key=lambda each: -fitted[each])[:1]]
+        return [*for_each, *sorted(fitted, key=lambda each: -fitted[each])[:1]]
 
     measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
     groups, limits = groups_of(log, study.by), study.utility_range
