@@ -17,12 +17,20 @@ OPTIONS = {
     "event": ("COLUMN", "1 for the event, 0 if follow-up ended before; or COLUMN:event=2,censored=1,..."),
     "horizon": ("TIME", "with --time: success is to be free of the event at this time"),
     "id": ("COLUMN", "the patients' ids; none: each row is another patient"),
+    "cluster": (
+        "COLUMN",
+        "patients who were treated together, such as villages; the id, if a patient has several rows",
+    ),
     "assigned": ("HOW", "randomised, randomised:2,1 (a ratio), by-doctors, or a column of propensities"),
     "features": ("COLUMNS", "the columns from before treatment, with commas between; all: all that are left"),
+    "adjust-for": (
+        "COLUMNS",
+        "further columns from before treatment: adjusted for as they are, and no part of the record",
+    ),
     "unknown": ("COLUMN=VALUE", "values that stand for unknown, with commas between; none"),
     "missing": ("WHAT", "exclude: leave out rows without a value of a feature; level: a level NA"),
 }
-LISTS = ("treatment", "features", "unknown", "missing")
+LISTS = ("treatment", "features", "adjust-for", "unknown", "missing")
 
 
 def add(commands: Commands) -> None:
@@ -71,7 +79,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     columns = read_columns(data, stated)
     options = [*stated.options, *(["--out", str(chosen.out)] if chosen.out else [])]
-    given = [(option, getattr(chosen, option)) for option in QUESTIONS]
+    given = [(option, getattr(chosen, option.replace("-", "_"))) for option in QUESTIONS]
     form = InitForm(
         source=data.as_posix(),
         columns={column.name: column for column in columns},

@@ -62,9 +62,13 @@ class InitForm(Dialogue):
     horizon : float
     id : str
         Its column; "" if each row is a patient.
+    cluster : str
+        The column of patients who were treated together, or the id where a patient has several rows; "" for none.
     assigned : str or list of float
         "randomised", "by-doctors", or a column of propensities; or the ratio of a randomisation.
     features : sequence of Candidate
+    adjust_for : sequence of str
+        Columns from before treatment that are adjusted for and hidden from nobody, as policies do not see them.
     unknown : mapping of str to list of level
         By column, the values that mean that there is none.
     missing : mapping of str to str
@@ -80,8 +84,10 @@ class InitForm(Dialogue):
     codes: Mapping[str, list[LevelKey]] = field(default_factory=dict)
     horizon: float = 0.0
     id: str = ""
+    cluster: str = ""
     assigned: str | list[float] = ""
     features: Sequence[Candidate] = ()
+    adjust_for: Sequence[str] = ()
     unknown: dict[str, list[LevelKey]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     _known_before: Sequence[ColumnSummary] = field(default=(), init=False)
@@ -96,8 +102,9 @@ class InitForm(Dialogue):
         DataError
             If no column can be the treatment.
         """
-        if "unknown" in self.answers:
-            self.ask("unknown", self.read_unknown, "")
+        optional = {"unknown": self.read_unknown, "cluster": self.read_cluster, "adjust-for": self.read_adjust_for}
+        for option in optional.keys() & self.answers.keys():
+            self.ask(option, optional[option], "")
         arms = [column for column in self.unused if not why_no_treatment(column)]
         if not arms and "treatment" not in self.answers:
             must = f"it needs 2 to {MOST_TREATMENTS} distinct values, each of {FEWEST_PATIENTS} patients"
@@ -298,12 +305,27 @@ class InitForm(Dialogue):
         if text == NONE:
             return
         column = self.column("id", text)
-        if column.n_distinct + column.n_missing < column.n_rows:
+        if column.n_distinct + column.n_missing < column.n_rows and column.name != self.cluster:
+            sizes = f"{column.n_distinct:,} values in {column.n_rows:,} rows"
             raise UsageError(
-                f"{toml_text(column.name)} has {column.n_distinct:,} values in {column.n_rows:,} rows: an id has one "
-                f"for each row. If several rows are one patient, keep one of them; if each row is a patient, say {NONE}"
+                f"{toml_text(column.name)} has {sizes}: an id has one for each row. If several rows are one patient, "
+                f"say --cluster {shlex.quote(column.name)}, too; if each row is a patient, say --id {NONE}"
             )
         self.id = column.name
+
+    def read_cluster(self, text: str) -> None:
+        """A column of groups of rows, which may be the id."""
+        column = self.named(text)
+        is_id = self.is_column(self.answers.get("id", "")) and self.named(self.answers["id"]) is column
+        self.cluster = column.name if is_id else self.column("cluster", text).name
+
+    def read_adjust_for(self, text: str) -> None:
+        """Columns from before treatment that are no features."""
+        columns = [self.column("adjust-for", name) for name in self.split(text)]
+        for column in columns:
+            if column.numbers_rows:
+                raise UsageError(f"{toml_text(column.name)} numbers the rows")
+        self.adjust_for = [column.name for column in columns]
 
     def read_assigned(self, text: str) -> None:
         """How patients got their treatments."""
@@ -358,7 +380,7 @@ class InitForm(Dialogue):
         if math.prod(sizes) > MOST_RECORDS:
             raise UsageError(
                 f"{' × '.join(map(str, sizes))} = {math.prod(sizes):,} records, at most {MOST_RECORDS:,} are possible: "
-                "name fewer features, or write coarser bins into columns of the file"
+                "name fewer features, and adjust for the others (--adjust-for), or write coarser bins into the file"
             )
         return features
 

@@ -22,6 +22,7 @@ from policysim.logs.init_questions import BY_DOCTORS, FEWEST_PATIENTS, RANDOMISE
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, EXCLUDE, JOINT, SHARES, read_data
 from policysim.logs.toml_text import toml_safe, toml_string, toml_text, toml_value
+from policysim.numbers import several
 
 TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 QUESTIONS: dict[str, str] = TEXTS["questions"]
@@ -44,16 +45,18 @@ def study_text(file: str, stem: str, study: str, form: InitForm, *, stated: CsvF
     """
     treatment, names = form.treatment, dict(treatment_names(form))
     features = [candidate.feature.name for candidate in form.features]
-    used = {*features, *(column.name for column in (treatment, *form.outcome))}
+    used = {*features, *form.adjust_for, *(column.name for column in (treatment, *form.outcome))}
     without = form.leaves_out or any(column.n_missing for column in (treatment, *form.outcome))
     data = {
         "file": file,
         "header": [] if stated.header else False,
         **stated.keys,
         "id": form.id or [],
+        "cluster": form.cluster or [],
         "treatment": [part.name for part in form.parts] or treatment.name,
         "propensity": _propensity(form, list(names.values())),
         **_outcome(form),
+        "adjust_for": list(form.adjust_for),
         "unknown": {name: codes for name, codes in form.unknown.items() if name in used} or [],
         "missing": EXCLUDE if without else [],
     }
@@ -62,6 +65,7 @@ def study_text(file: str, stem: str, study: str, form: InitForm, *, stated: CsvF
     slots = {
         "data": toml_safe(file),
         "rows": f"{treatment.n_rows:,}",
+        "patients": _patients(form),
         "title": toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
         "keys": "".join(_line(key, item) for key, item in data.items() if item != []),
         "treatment": toml_text(treatment.name),
@@ -70,7 +74,7 @@ def study_text(file: str, stem: str, study: str, form: InitForm, *, stated: CsvF
         "treatments": "".join(f"{toml_text(value)} = {toml_string(name)}\n" for value, name in names.items()),
         "features": "".join(map(_declared, form.features)),
         "names": JOINT.join(map(toml_text, features)),
-        "n_features": str(len(features)),
+        "n_features": several(len(features), "feature"),
         "records": f"{form.n_records:,}",
         "unused": JOINT.join(toml_safe(toml_text(column.name)) for column in form.unused) or "no column",
         "policies": toml_value(list(WITHOUT_LEAD)),
@@ -79,7 +83,19 @@ def study_text(file: str, stem: str, study: str, form: InitForm, *, stated: CsvF
         "hints": "".join(f"{hint}\n" for hint in dict.fromkeys(doubts[name] for name in features if name in doubts)),
     }
     text = Template(TEXTS["study"]).substitute(slots)
-    return text, Template(TEXTS["screen"]).substitute(slots, checks=str(text.count(CHECK)))
+    return text, Template(TEXTS["screen"]).substitute(slots, checks=_checks(text.count(CHECK), slots["study"]))
+
+
+def _patients(form: InitForm) -> str:
+    """Whether each row is a patient."""
+    several_rows = form.id and form.id == form.cluster
+    return f"of {form.columns[form.id].n_distinct:,} patients" if several_rows else "each of them a patient"
+
+
+def _checks(count: int, study: str) -> str:
+    """What is to be read in the study."""
+    be, read = ("is", "it") if count == 1 else ("are", "them")
+    return f"{several(count, 'line')} {be} marked CHECK in {study}: read {read}."
 
 
 def _line(key: str, value: object) -> str:

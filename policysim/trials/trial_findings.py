@@ -134,7 +134,8 @@ def find(
         harmed = harmed.iloc[:0]
         tables["policies"]["surely_from"] = math.nan
         tables["heterogeneity"]["signs"] = 0.0
-    unread = f"{study.log.unread} guesses marked # CHECK are unread: what follows is only as good as they are."
+    guesses = "1 guess marked # CHECK is" if study.log.unread == 1 else f"{study.log.unread} guesses marked # CHECK are"
+    unread = f"{guesses} unread: what follows is only as good as that."
     balance = tables["balance"]
     return Findings(
         options=options,

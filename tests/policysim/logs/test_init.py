@@ -301,6 +301,24 @@ def test_a_column_that_repeats_is_no_id_and_no_rows_are_to_be_dropped(init):
     assert init(trial(item_id=range(4)), *options, "--features", "age")[3]["treatment"] == "item_id"
 
 
+def test_groups_of_patients_and_rows_of_one_patient_and_what_is_adjusted_for(init):
+    frame = trial(village=[f"V{place:02}" for place in range(40)], weight=range(50, 90), row=range(N))
+    frame["arm"] = np.where(frame["village"] < "V20", "A", "B")
+    asked = [*PLAIN[:5], "--assigned", "randomised", "--features", "sex"]
+    code, out, _, data = init(frame, *asked, "--id", "none", "--cluster", "village", "--adjust-for", "age,weight")
+    assert (code, data["cluster"], data["adjust_for"]) == (0, "village", ["age", "weight"])
+    assert "240 rows, each of them a patient." in out and "1 feature, 2 records: sex." in out
+    code, _, err, _ = init(frame, *asked, "--id", "village")
+    assert (code, "say --cluster village, too" in err) == (2, True)
+    code, out, _, data = init(frame, *asked, "--id", "village", "--cluster", "village")
+    assert (code, data["id"], data["cluster"], "240 rows, of 40 patients." in out) == (0, "village", "village", True)
+    code, _, err, _ = init(frame, *asked, "--id", "none", "--adjust-for", "row")
+    assert (code, err) == (2, "policysim: --adjust-for: row numbers the rows\n")
+    # What is named for one thing is not taken by "all" for another.
+    options = ["--id", "none", "--cluster", "village", "--adjust-for", "age"]
+    assert set(init(frame.drop(columns="row"), *asked[:-1], "all", *options)[3]["features"]) == {"sex", "weight"}
+
+
 def test_a_feature_that_is_named_is_used_or_the_command_says_why_not(init):
     """Case 08: 45 weights are no numbers; 19 genes make too many records."""
     weights = ["?"] * 45 + list(range(50, 90)) * 10

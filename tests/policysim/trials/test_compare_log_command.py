@@ -42,11 +42,11 @@ def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(fol
     assert main(["init", str(folder / "trial.csv"), *OF_SUCCESS]) == 0
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
-    count = sum("# CHECK" in line for line in text.splitlines())
-    assert f"{count} lines are marked CHECK" in capsys.readouterr().out
+    assert sum("# CHECK" in line for line in text.splitlines()) == 1
+    assert "1 line is marked CHECK" in capsys.readouterr().out
     code, printed = compare(folder, capsys, "--policy", "randomized-response")
     assert code == 0
-    warning = f"{count} guesses marked # CHECK are unread"
+    warning = "1 guess marked # CHECK is unread"
     assert printed.out.startswith(f"Warning: {warning}")
     assert warning in page_of(folder).partition("<dl")[0]
     # The log is its owner's alone, and so is what is made of it.
