@@ -525,10 +525,15 @@ def policy_rows(
 
 
 def _make_parts_add_up(said: Mapping[str, FloatArray], by_group: Sequence[Sequence[Mapping[str, Moments]]]) -> None:
-    """Centre shares and costs at their means over splits, in which they are known; and outcomes at utility and costs.
+    """Let values, shares, costs and outcomes add up, as medians over splits do not.
 
-    Medians over splits do not add up.
+    The arm for all, A, is worth the median of what it is worth in each split, and a policy that and its difference. So
+    the values of two policies differ as their differences say. Shares and costs are centred at their means over splits,
+    in which they are known; outcomes at utility and costs.
     """
+    of_a = np.median([[each["value"].mean - each["difference"].mean for each in splits] for splits in by_group], axis=1)
+    shift = of_a + said["difference"][:, 0] - said["value"][:, 0]
+    said["value"][:, :3] += np.where(np.isnan(shift), 0.0, shift)[:, None]
     for name, found in said.items():
         if name.startswith("p_") or name.endswith(COSTS):
             means = np.mean([[each[name].mean for each in splits] for splits in by_group], axis=1)

@@ -237,6 +237,13 @@ def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkey
     assert (fixed[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
 
 
+def test_values_of_two_policies_differ_as_their_differences_from_one_arm_do(table):
+    """Medians over splits do not: B was worth 87.2, A 86.5, and their difference 0."""
+    for _, rows in table.groupby(["group", "level"]):
+        of_a = (rows["value"] - rows["difference"]).dropna()
+        assert of_a.to_numpy() == pytest.approx(of_a.iloc[0], abs=1e-12)
+
+
 def test_a_gain_that_would_have_to_be_more_than_outcomes_are_apart_is_impossible(monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 1)
     # Nothing follows the patients but noise, and the mechanism draws arms that are .4 apart.
