@@ -1,12 +1,17 @@
 """Logs of treatments: the files of a trial, read, checked and put on the records of a declared domain.
 
 log_source      LogSource: what a study says about its log, and its keys; nothing heavy is imported
+data_section    read_data: a study's table [data], read into a LogSource
 binning         the features that a study declares, by their levels or by the cuts between bins
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
 clusters        villages, wards, several rows of a person: whole clusters in folds, and columns that decide treatment
 treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
-outcomes        which columns can be the outcome, and which is
-censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan and Meier
+rewards         outcomes as numbers, or by the codes of a study, and their weighted sum
+outcomes        which columns can be the outcome, and which last row is no patient
+adjusters       columns that are adjusted for and that no policy sees
+incomplete      outcomes of which some are missing or censored, made numbers for all rows
+censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan-Meier, Aalen-Johansen
+hazards         how much sooner an event comes to some patients than to others of their arm: Cox
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
 distinct_rows   distinct rows of a table in batches, and how many there are of each
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.levels import MISSING, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
-from policysim.logs.column_summary import is_follow_up, is_id, says, words_of
+from policysim.logs.column_summary import first_numbers, is_id, sounds_later
 from policysim.logs.log_source import LogSource, is_column
 from policysim.logs.log_tables import LogTables
 
@@ -132,51 +131,6 @@ class Covariates:
         own = filled[:, 0 if raw is None else raw.shape[1] :]
         above = (own > np.median(own, axis=0))[:, [len(np.unique(column)) > 2 for column in own.T]]
         return cls(np.hstack([patients[groups], filled, above]), np.arange(len(records)))
-
-
-# Words of the names of treatments; of what is known only after treatment; and of times.
-TREATMENT = "treatment action arm arms treat trt rx tx treated therapy intervention allocation group"
-AFTER = """
-reward outcome success response responder cured cure recovered recovery remission improved alive survived utility
-benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized loss cost
-progression days weeks months survival los followup follow fu post after end endpoint discharge off ae sae dropout
-withdrawal withdrawn compliance adherence censoring propensity pscore qaly qalys
-"""
-PERIOD = "time hour hours day days week weeks wk month months mo year years yr"
-TREATMENT_WORDS, AFTER_WORDS, PERIOD_WORDS = (frozenset(text.split()) for text in (TREATMENT, AFTER, PERIOD))
-DIGITS, MOST_DIGITS = "0123456789", 9
-_LATER_BY = re.compile(r"(?:^|[^a-z0-9])0*[1-9][0-9]* ?(?:d|days?|w|wks?|weeks?|m|mo|months?|y|yrs?|years?)$")
-
-
-def first_numbers(names: Iterable[str]) -> dict[str, int]:
-    """The smallest number behind each stem: of cd40, cd420 and x1 {"cd": 40, "x": 1}."""
-    found: dict[str, int] = {}
-    for name in names:
-        stem = name.rstrip(DIGITS)
-        if stem != name:
-            number = int(name[len(stem) :][:MOST_DIGITS])
-            found[stem] = min(number, found.get(stem, number))
-    return found
-
-
-def sounds_later(name: str, first: Mapping[str, int]) -> bool:
-    """Whether a name sounds like a treatment, or like what came after one: nothing is said about such a column.
-
-    `first` are the `first_numbers` of all names.
-
-    Examples
-    --------
-    >>> names = ["age", "cd40", "cd420", "arm", "death28", "pain_week4", "stroke_14d", "x1", "x2"]
-    >>> [name for name in names if sounds_later(name, first_numbers(names))]
-    ['cd420', 'arm', 'death28', 'pain_week4', 'stroke_14d']
-    """
-    words, stem = words_of(name), name.rstrip(DIGITS)
-    number = int(name[len(stem) :][:MOST_DIGITS] or 0)
-    again = len("".join(words)) > 1 and 0 < first.get(stem, number) < number
-    counted = number > 0 and not PERIOD_WORDS.isdisjoint(words)
-    after = not AFTER_WORDS.isdisjoint(words) or says(name, "status") or is_follow_up(name)
-    treatment = bool(words) and words <= TREATMENT_WORDS
-    return after or treatment or counted or again or _LATER_BY.search(name.lower()) is not None
 
 
 def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataFrame:

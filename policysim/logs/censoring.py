@@ -16,10 +16,19 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, meanings, missing, numbers
-from policysim.logs.codes import CENSORED, COMPETING, EVENT, STATES
 from policysim.logs.hazards import relative_hazards
 from policysim.logs.log_frame import LoggedData, Observed
-from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
+from policysim.logs.log_source import (
+    CENSORED,
+    COMPETING,
+    EVENT,
+    MISSING_OUTCOME,
+    REFUSE,
+    STATES,
+    WORST,
+    FollowUp,
+    LogSource,
+)
 from policysim.logs.outcomes import place_in_study
 from policysim.logs.toml_text import toml_string
 from policysim.numbers import percent

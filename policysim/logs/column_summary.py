@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,50 +19,25 @@ from policysim.logs.log_source import JOINT
 from policysim.logs.log_tables import joined_columns
 from policysim.logs.toml_text import toml_text
 
-WORDS = {
-    "id": frozenset(
-        ["id", "identifier", "pid", "pidnum", "mrn", "patient", "subject", "subj", "participant", "person", "seqn"]
-    ),
-    "patient": frozenset(["pid", "pidnum", "mrn", "patient", "subject", "subj", "participant", "person", "seqn"]),
-    "time": frozenset(
-        [
-            "time",
-            "days",
-            "weeks",
-            "months",
-            "years",
-            "survival",
-            "tte",
-            "futime",
-            "fu",
-            "os",
-            "pfs",
-            "dfs",
-            "rfs",
-            "efs",
-            "followup",
-        ]
-    ),
-    "status": frozenset(
-        [
-            "status",
-            "event",
-            "cens",
-            "censor",
-            "censored",
-            "death",
-            "died",
-            "dead",
-            "fustat",
-            "failure",
-            "relapse",
-            "recur",
-        ]
-    ),
-    "propensity": frozenset(("propensity", "pscore")),
-    "qaly": frozenset(("qaly", "qalys")),
-    "cost": frozenset(("cost", "costs")),
+# Words of names, by what they name: a patient or anything's id, treatments, what is known only after one, and so on.
+_WORDS = {
+    "patient": "pid pidnum mrn patient subject subj participant person seqn",
+    "time": "time days weeks months years survival tte futime fu os pfs dfs rfs efs followup",
+    "status": "status event cens censor censored death died dead fustat failure relapse recur",
+    "propensity": "propensity pscore",
+    "qaly": "qaly qalys",
+    "cost": "cost costs",
+    "treatment": "treatment action arm arms treat trt rx tx treated therapy intervention allocation group",
+    "after": """
+        reward outcome success response responder cured cure recovered recovery remission improved alive survived
+        utility benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized
+        loss cost progression days weeks months survival los followup follow fu post after end endpoint discharge off
+        ae sae dropout withdrawal withdrawn compliance adherence censoring propensity pscore qaly qalys
+    """,
+    "period": "time hour hours day days week weeks wk month months mo year years yr",
 }
+WORDS = {kind: frozenset(text.split()) for kind, text in _WORDS.items()}
+WORDS["id"] = WORDS["patient"] | {"id", "identifier"}
 # What files write for a number that is not known.
 CODES = (9, 99, 999, 9999, 99999, -9, -99, -999, -9999)
 # Larger numbers are codes.
@@ -104,6 +79,41 @@ def is_follow_up(name: str) -> bool:
 def is_id(name: str) -> bool:
     """Whether one of a name's words is that of an id: of a patient, or of anything else."""
     return says(name, "id")
+
+
+DIGITS, MOST_DIGITS = "0123456789", 9
+_LATER_BY = re.compile(r"(?:^|[^a-z0-9])0*[1-9][0-9]* ?(?:d|days?|w|wks?|weeks?|m|mo|months?|y|yrs?|years?)$")
+
+
+def first_numbers(names: Iterable[str]) -> dict[str, int]:
+    """The smallest number behind each stem: of cd40, cd420 and x1 {"cd": 40, "x": 1}."""
+    found: dict[str, int] = {}
+    for name in names:
+        stem = name.rstrip(DIGITS)
+        if stem != name:
+            number = int(name[len(stem) :][:MOST_DIGITS])
+            found[stem] = min(number, found.get(stem, number))
+    return found
+
+
+def sounds_later(name: str, first: Mapping[str, int]) -> bool:
+    """Whether a name sounds like a treatment, or like what came after one: nothing is said about such a column.
+
+    `first` are the `first_numbers` of all names.
+
+    Examples
+    --------
+    >>> names = ["age", "cd40", "cd420", "arm", "death28", "pain_week4", "stroke_14d", "x1", "x2"]
+    >>> [name for name in names if sounds_later(name, first_numbers(names))]
+    ['cd420', 'arm', 'death28', 'pain_week4', 'stroke_14d']
+    """
+    words, stem = words_of(name), name.rstrip(DIGITS)
+    number = int(name[len(stem) :][:MOST_DIGITS] or 0)
+    again = len("".join(words)) > 1 and 0 < first.get(stem, number) < number
+    counted = number > 0 and says(name, "period")
+    after = says(name, "after") or says(name, "status") or is_follow_up(name)
+    treatment = bool(words) and words <= WORDS["treatment"]
+    return after or treatment or counted or again or _LATER_BY.search(name.lower()) is not None
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,9 @@ from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import check_outcomes
+from policysim.logs.outcomes import check_outcomes, refuse_totals
 from policysim.logs.rewards import read_rewards
 from policysim.logs.toml_text import toml_text
-from policysim.logs.totals import refuse_totals
 from policysim.logs.treatments import (
     arm_shares,
     counted_parts,

@@ -16,7 +16,6 @@ from policies.levels import LevelKey, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.csv_format import CsvFormat
 from policysim.files.data_table import read_table, typed
-from policysim.logs.codes import coded_outcome
 from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
@@ -38,6 +37,7 @@ from policysim.logs.log_source import (
     THREE_TABLES,
     WORST,
     LogColumns,
+    coded_outcome,
     declared_values,
     is_column,
     unknown_of,

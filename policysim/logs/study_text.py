@@ -17,10 +17,11 @@ from policies.levels import NO_VALUE, level_of
 from policysim.files.bad_rows import DataError
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.logs.column_summary import hints
+from policysim.logs.data_section import read_data
 from policysim.logs.init_features import Candidate
 from policysim.logs.init_questions import BY_DOCTORS, FEWEST_PATIENTS, RANDOMISED, InitForm, treatment_names
 from policysim.logs.load_log import load_log
-from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, EXCLUDE, JOINT, SHARES, read_data
+from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, EXCLUDE, JOINT, SHARES
 from policysim.logs.toml_text import toml_safe, toml_string, toml_text, toml_value
 from policysim.numbers import several
 

@@ -29,7 +29,7 @@ from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
-from policysim.logs.log_source import read_data
+from policysim.logs.data_section import read_data
 from policysim.numbers import enough
 from policysim.study.declared import (
     ADJACENCIES,

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from envs.toml_reader import InputFileError
-from policysim.logs import codes
 from policysim.logs import log_source as light
+from policysim.logs.log_source import CENSORED, COMPETING, EVENT
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +124,7 @@ def test_each_value_of_an_event_may_have_a_meaning(read_section, section):
     event = 'event = { column = "status", event = [2, "dead "], censored = 1.0, competing = "moved" }'
     followed = FOLLOWED.replace('event = "relapse"', event)
     follow_up = read_section(section.replace("outcome = { success = 1.0 }", followed)).follow_up
-    meant = {"2": codes.EVENT, "dead": codes.EVENT, "1": codes.CENSORED, "moved": codes.COMPETING}
+    meant = {"2": EVENT, "dead": EVENT, "1": CENSORED, "moved": COMPETING}
     assert (follow_up.event, follow_up.codes, follow_up.competes) == ("status", meant, True)
     assert follow_up.title == "free of status = 2 or dead at days = 365"
 
