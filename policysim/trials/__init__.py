@@ -7,7 +7,8 @@ trial_columns    policies from one part of a log, measured on the other over rep
 diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
 trial_findings   what a comparison shows: options with letters, differences with verdicts, who is harmed, what leaks
-trial_words      the words of these findings; trial_report: the report, with its figures
+trial_words      the words of these findings; trial_tables: the tables behind
+trial_report     the report, with its figures
 evaluate_log     what a policy is worth to the patients of a log; outside_policy: a policy made elsewhere
 evaluation_words what `policysim evaluate` prints
 """

@@ -33,7 +33,8 @@ from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.arms import refuse_single_patients
 from policysim.trials.trial_columns import compare_log, judged_on_splits
 from policysim.trials.trial_findings import find
-from policysim.trials.trial_words import CALIBRATION, trial_screen
+from policysim.trials.trial_tables import CALIBRATION
+from policysim.trials.trial_words import trial_screen
 from policysim.words import ALL
 
 # The names of all figures, of which a log has those that apply.
