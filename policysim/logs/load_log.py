@@ -171,7 +171,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     refuse_totals(tables, source)
     decisions = read_decisions(tables, source, bad).without(records < 0)
     if is_column(source.propensity):
-        refuse_one_heavy_row(tables.features, str(source.propensity), decisions)
+        refuse_one_heavy_row(tables.features, str(source.propensity), decisions, show=bad.show)
     cut = [name for name, feature in source.features.items() if feature.cuts]
     columns = {name: numbers(tables.features[name]) for name in cut}
     raw = pd.DataFrame(columns, index=range(len(records)))
@@ -201,8 +201,11 @@ def single_patients(table: DataTable, decisions: LoggedDecisions) -> dict[str, s
 HEAVY, FEWEST_FOR_HEAVY = 0.95, 10
 
 
-def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisions) -> None:
-    """DataError for a row that has nearly all weight (1 / propensity) of its arm's rows with an outcome."""
+def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisions, *, show: bool) -> None:
+    """DataError for a row that has nearly all weight (1 / propensity) of its arm's rows with an outcome.
+
+    `show` says whether the message has the row's probability, and its share of the weight.
+    """
     known = ~np.isnan(decisions.rewards)
     for arm, name in enumerate(decisions.names):
         rows = np.flatnonzero(known & (decisions.actions == arm))
@@ -211,10 +214,11 @@ def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisio
         weights = 1 / decisions.propensities[rows]
         row, share = rows[weights.argmax()], weights.max() / weights.sum()
         if share > HEAVY:
+            value, most = (f"{decisions.propensities[row]:g}: ", percent(share)) if show else ("", "nearly all")
             raise DataError(
-                f"{table.places([int(row)])[0]}: {column}: {decisions.propensities[row]:g}: this row alone has "
-                f"{percent(share)} of the weight of {name} (1 / probability, {len(rows):,} rows), so that the others "
-                "hardly count: correct the probability, or leave the row out"
+                f"{table.places([int(row)])[0]}: {column}: {value}this row alone has {most} of the weight of {name} "
+                f"(1 / probability, {len(rows):,} rows), so that the others hardly count: correct the probability, or "
+                "leave the row out"
             )
 
 

@@ -2,7 +2,7 @@
 
 estimators       what each row adds to an estimate: importance weights, IPS, SNIPS, doubly robust; what may be wrong
 estimate_value   the estimators, an entry each; models fitted without the rows that they predict
-arms             the arms before any model, and a policy against the one that did best on other folds
+arms             each arm given to everyone, and a policy against the one that did best on other folds
 trial_columns    policies from one part of a log, measured on the other over repeated splits; a row for each
 diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs

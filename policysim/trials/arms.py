@@ -1,4 +1,4 @@
-"""The arms of a log before any model, and a policy against one of them.
+"""Each arm of a log, had it been given to everyone, and a policy against one of them.
 
 How many patients each arm had, and their mean reward with its interval; then the difference of a policy from one arm
 for all, that was chosen on other patients.
@@ -117,7 +117,7 @@ def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float
 
 
 def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
-    """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
+    """Each outcome in each arm, had everyone been given it: outcome, arm, rows, missing, mean, 95 % interval low, high.
 
     `source` says what is done with rows without an outcome, and which outcomes are possible: no interval leaves them.
     The utility comes first: the outcome less what the arm costs. What is missing or censored is made up for by a model,
@@ -149,6 +149,12 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
             frames.insert(0, means.assign(outcome=UTILITY, **ends))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
+
+
+def utility_of_arms(log: Log, arms: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `arms_of` that are of the utility."""
+    name = UTILITY if log.data.costs is not None else log.rewarded or UTILITY
+    return arms[arms["outcome"] == name]
 
 
 def modelled_means(data: LoggedData, values: FloatArray, limits: tuple[float, float] | None = None) -> pd.DataFrame:

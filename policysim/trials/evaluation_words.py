@@ -1,4 +1,4 @@
-"""What `policysim evaluate` prints: the data before any model, then a policy's value; the same numbers for --json."""
+"""What `policysim evaluate` prints: the arms, then a policy's value; the same numbers for --json."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, evaluated: Poli
         title=f"The value of a policy to the patients of {log.table.name}",
         about=tuple(_about(log, target, evaluated)),
         lines=tuple(_lines(log, target, evaluated)),
-        tables=(Grid(("Each arm before any model", "patients", "mean", "95\u00a0% interval"), tuple(rows)),),
+        tables=(Grid(("Each arm given to everyone", "patients", "mean", "95\u00a0% interval"), tuple(rows)),),
         notes=(f"{PRIVATE} {target.privacy}",),
         warnings=(*evaluated.estimate.warnings, *(f"one arm for everyone: {text}" for text in difference.warnings)),
     )

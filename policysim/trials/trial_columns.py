@@ -28,7 +28,7 @@ from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
 from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
-from policysim.trials.arms import against_highest, arm_means
+from policysim.trials.arms import against_highest, arm_means, arms_of, utility_of_arms
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
@@ -408,10 +408,8 @@ def judged_on_splits(
         value, low, high, _ = over_splits([each.estimates[0]["difference"] for each in measured[policy]])
         rows.append((policy.name, value, low, high, NOT_SHOWN if doubted else verdict_of_interval(low, high)))
     judged = pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
-    means = arm_means(log.data, study.log.utility_range)
-    if log.data.costs is not None:
-        means = means.assign(**{end: means[end] - log.data.costs for end in ("mean", "low", "high")})
-    judged.attrs["best_arm"] = not doubted and bool((against_highest(means)["low"] > 0).all())
+    means = utility_of_arms(log, arms_of(log, study.log))
+    judged.attrs["best_arm"] = not doubted and bool((against_highest(means, log.data)["low"] > 0).all())
     judged.attrs["clusters"] = 0 if log.data.clusters is None else log.data.n_units
     return judged
 

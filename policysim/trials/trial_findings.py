@@ -27,7 +27,7 @@ from policysim.study.example_patients import example_patients, example_probabili
 from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
 from policysim.study.stated_bounds import broken_bounds
-from policysim.trials.arms import against_highest, arms_of
+from policysim.trials.arms import against_highest, arms_of, utility_of_arms
 from policysim.trials.diagnostics import (
     IMBALANCE,
     LogCaveats,
@@ -125,8 +125,7 @@ def find(
     options = _options(draws, others, everyone)
     limits = limits_of(study, problem, options, everyone)
     tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
-    outcome = UTILITY if log.data.costs is not None else log.rewarded or UTILITY
-    of_outcome = tables["arms"][tables["arms"]["outcome"] == outcome]
+    of_outcome = utility_of_arms(log, tables["arms"])
     differences = _differences(options, everyone, of_outcome, log.data)
     harmed = _harmed(log, compared, options)
     if doubts.errors:

@@ -120,7 +120,7 @@ def behind(view: View) -> Iterator[Grid]:
     yield _policies(view)
     if not view.details.tables["limits"].empty:
         yield _limits(view)
-    yield _arms_before_any_model(view)
+    yield _arms(view)
     yield _balance(view.details)
     yield _calibration(view)
     if not view.details.tables["e-value"].empty:
@@ -169,7 +169,7 @@ def _limits(view: View) -> Grid:
     return Grid.of_columns(columns, f"The limits of the study, at {view.at}", note, "limits")
 
 
-def _arms_before_any_model(view: View) -> Grid:
+def _arms(view: View) -> Grid:
     """Each outcome in each arm; what is done about patients whose outcome is not known."""
     table = view.details.tables["arms"]
     mean = Unit(1, decimals((table["high"] - table["low"]).min() / 2)).mean
@@ -188,7 +188,7 @@ def _arms_before_any_model(view: View) -> Grid:
             "depend on the patient as far as held-out patients show it: right if, among patients of the same arm and "
             "features, those who are followed for less have the same prospects as the others."
         )
-    return Grid.of_columns(columns, "The arms, before any model", note, "arms")
+    return Grid.of_columns(columns, "The arms, each given to everyone", note, "arms")
 
 
 def _balance(details: TrialDetails) -> Grid:

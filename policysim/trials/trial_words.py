@@ -327,7 +327,7 @@ def _arms_table(view: View) -> Grid:
     arms = view.arms
     patients = zip(arms.index, arms["rows"], strict=True)
     columns: dict[str, Iterable[str]] = {
-        "Each arm before any model (its patients)": [f"{short(str(arm), ARM_LETTERS)} ({n:,})" for arm, n in patients],
+        "Each arm given to everyone (its patients)": [f"{short(str(arm), ARM_LETTERS)} ({n:,})" for arm, n in patients],
         "mean": arms["mean"].map(view.unit.mean),
         "interval": map(view.unit.span, arms["low"], arms["high"]),
         "than the highest": arms["verdict"],
