@@ -115,26 +115,45 @@ def bounded_optimum(
     return BoundedOptimum(problem, logs, programme.value(found.bound), programme.multipliers(found))
 
 
-@dataclass(frozen=True)
-class RobustOptimum:
+@dataclass(frozen=True, eq=False)
+class RobustOptimum(Frozen):
     """The best in the worst case; n records, k actions, J priors.
 
     Attributes
     ----------
+    problem : DecisionProblem
+        Whose policies these are.
+    priors : Priors
+        (n,) each.
     log_probabilities : array, (n, k)
         An epsilon-private policy.
-    kept : float
-        t: the least benefit that it keeps under any of the priors, as a share; see the head of the module.
-    bound : float
-        No epsilon-private policy has a higher one, up to float rounding.
+    proven : float
+        No epsilon-private policy keeps more, up to float rounding.
     weights : array, (J,)
         Of the priors, with a sum of 1: under their mixture with these weights, no epsilon-private policy loses less.
     """
 
+    problem: DecisionProblem
+    priors: Priors
     log_probabilities: FloatArray
-    kept: float
-    bound: float
+    proven: float
     weights: FloatArray
+
+    @cached_property
+    def kept(self) -> float:
+        """t: the least share of the benefit that it keeps under any of the priors; see the head of the module."""
+        under = [self.problem.with_prior(prior) for prior in self.priors]
+        utilities, best_actions = self.problem.utilities, self.problem.best_actions
+        best = np.array(self.priors) @ np.take_along_axis(utilities, best_actions[:, None], axis=1)[:, 0]
+        gains = best - [each.best_fixed_value for each in under]
+        lost = best - [each.value(np.exp(self.log_probabilities)) for each in under]
+        roundings = np.full(len(under), 1e-13 * float(np.abs(utilities).max()))
+        return 1 - float((lost / gain_units(gains, roundings)).max())
+
+    @property
+    def bound(self) -> float:
+        """What is proven, or attained if that is more."""
+        return max(self.kept, self.proven)
 
 
 def robust_optimum(
@@ -168,11 +187,10 @@ def robust_optimum(
     (-0.3447, [[0.2689, 0.7311], [0.7311, 0.2689]])
     """
     epsilon = non_negative(epsilon, "epsilon")
-    losses = priors_on(problem, None if priors is None else checked_priors(priors))
-    programme = programme_of(problem, epsilon, priors=losses)
+    checked = priors_on(problem, None if priors is None else checked_priors(priors))
+    programme = programme_of(problem, epsilon, priors=checked)
     found = programme.solve()
-    logs = programme.table(found.parts)
-    return RobustOptimum(logs, 1 - found.value, 1 - min(found.bound, found.value), found.prices)
+    return RobustOptimum(problem, checked, programme.table(found.parts), 1 - found.bound, found.prices)
 
 
 def penalised_point(problem: DecisionProblem, epsilon: float, outcome: str, penalty: float) -> tuple[float, float]:

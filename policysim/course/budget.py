@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -115,27 +115,66 @@ class DailyBudget:
     ----------
     policy : Policy
         The policy of each day, with the daily epsilon in it.
-    days : int
-        The number of decisions, H.
-    composition : {"basic", "exact-losses", "zero-concentrated", "loss-distributions"}
-        What proves it: the sum of the days' epsilons, the sum of the exact losses of the days' own tables, the sum of
-        their rho, or the product of the pairs of distributions that dominate them.
-    total_epsilon : float
-        The days together are (total_epsilon, delta)-private, with the delta of the budget.
-    rho : float or None
-        The sum of the days' rho if it is the proof, else None.
+    budget : PrivacyBudget
+        Within which all days are to stay.
+    decisions : sequence of DecisionProblem or MaskedProblem
+        One a day.
+    classes_stay : bool
+        Whether a patient is in the same public class on all days.
     """
 
     policy: Policy
-    days: int
-    composition: Composition
-    total_epsilon: float
-    rho: float | None = None
+    budget: PrivacyBudget
+    decisions: Sequence[DecisionProblem | MaskedProblem] = field(repr=False)
+    classes_stay: bool = False
+
+    @property
+    def days(self) -> int:
+        """The number of decisions, H."""
+        return len(self.decisions)
 
     @property
     def epsilon(self) -> float:
         """The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy."""
         return self.policy.epsilon if self.policy.uses_epsilon else self.policy.guarantee
+
+    @cached_property
+    def uses(self) -> tuple[tuple[Use, ...], ...]:
+        """What each day reveals by its own table (`spend`), within each class if classes stay."""
+        return spend(self.policy, self.decisions, [self.policy.epsilon] * self.days, classes_stay=self.classes_stay)
+
+    @property
+    def composition(self) -> Composition:
+        """What proves the total: a name of `policysim.course.composition`.
+
+        "basic" is the sum of what the days promise, "exact-losses" that of the exact losses of their own tables,
+        "zero-concentrated" that of their rho, "loss-distributions" the product of the pairs of distributions that
+        dominate them.
+        """
+        return self._proof[0]
+
+    @property
+    def total_epsilon(self) -> float:
+        """The days together are (total_epsilon, delta)-private, with the delta of the budget."""
+        return self._proof[1]
+
+    @property
+    def rho(self) -> float | None:
+        """The sum of the days' rho if it is the proof, else None."""
+        composition, _, uses = self._proof
+        return compose(use.rho for use in uses) if composition == "zero-concentrated" else None
+
+    @cached_property
+    def _proof(self) -> tuple[Composition, float, Sequence[Use]]:
+        """What proves the smallest total; the plainest of equals."""
+        promised, whole = compose([self.policy.guarantee] * self.days), self.budget.epsilon
+        if promised == math.inf or not self.policy.uses_epsilon:
+            return "basic", promised, ()
+        composition, total, uses = composed_in_classes(self.uses, self.budget.delta)
+        # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
+        if self.policy.guarantee <= whole / self.days and min(whole, promised) * SAFE <= total:
+            return "basic", min(whole, promised, total), uses
+        return composition, total, uses
 
 
 @dataclass(frozen=True)
@@ -407,33 +446,28 @@ class PrivacyBudget:
                 "problems must be the decisions of the days, or a process with a horizon such as "
                 f"TabularMDP(..., horizon=30), got {problems!r}."
             )
-        days, spent = len(decided), partial(spend, policy, decided, classes_stay=stay)
-        least, even = self.daily_epsilon(days), self.epsilon / days
+        first = DailyBudget(policy, self, decided, stay)
+        least, even = self.daily_epsilon(first.days), self.epsilon / first.days
         if not policy.uses_epsilon:
-            spent([policy.epsilon] * days)
-            return DailyBudget(policy, days, "basic", compose([policy.guarantee] * days))
+            spend(policy, decided, [policy.epsilon] * first.days)  # finds a broken claim
+            return first
         if even == math.inf:
-            return DailyBudget(replace(policy, epsilon=even), days, "basic", self.epsilon)
-        tried: dict[float, tuple[tuple[Use, ...], ...]] = {}
+            return replace(first, policy=replace(policy, epsilon=even))
+        tried: dict[float, DailyBudget] = {}
+
+        def found(epsilon: float) -> DailyBudget:
+            if epsilon not in tried:
+                tried[epsilon] = replace(first, policy=replace(policy, epsilon=epsilon))
+            return tried[epsilon]
 
         def share(epsilon: float) -> float:
-            tried[epsilon] = spent([epsilon] * days)
-            found = self.share(tried[epsilon])
+            uses = found(epsilon).uses
             # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
-            largest = max(map(summed_loss, of_each_class(tried[epsilon])))
+            largest = max(map(summed_loss, of_each_class(uses)))
             within = epsilon <= even and largest <= self.epsilon / SAFE
-            return min(found, 1.0) if within else found
+            return min(self.share(uses), 1.0) if within else self.share(uses)
 
-        epsilon = max(even, most_affordable(share, least, even))
-        found = tried[epsilon] if epsilon in tried else spent([epsilon] * days)
-        # What proves the smallest total; the plainest of equals.
-        composition, total, uses = composed_in_classes(found, self.delta)
-        if epsilon <= even:
-            basic = min(self.epsilon, compose([epsilon] * days))
-            if basic * SAFE <= total:
-                composition, total = "basic", min(basic, total)
-        rho = compose(use.rho for use in uses) if composition == "zero-concentrated" else None
-        return DailyBudget(replace(policy, epsilon=epsilon), days, composition, total, rho)
+        return found(max(even, most_affordable(share, least, even)))
 
     def share(self, days: Sequence[Sequence[Use]]) -> float:
         """What share of the budget days spend, at most 1 if and only if they stay within it in each public class.

@@ -39,8 +39,6 @@ class ClassTree:
         Of the published tree; its pieces are sorted for each state of the class.
     poured : float
         How much is poured onto the lowest mass of the root, so that all is 1.
-    value : float
-        From the first states of the class.
     q : float
         e^-epsilon.
     first : array, (n_branches, n), or None
@@ -49,7 +47,6 @@ class ClassTree:
 
     root: Node
     poured: float
-    value: float
     q: float
     first: FloatArray | None = None
 
@@ -181,13 +178,12 @@ class TreePlan:
 
     def __post_init__(self) -> None:
         """Compute what the trees of all classes are together."""
-        shares = [float(self.family.process.initial[states].sum()) for states in self.family.states]
         most = max(len(tree.leaves) for tree in self.trees)
         least = [tree.least + [0.0] * (most - len(tree.leaves)) for tree in self.trees]
         vars(self).update(
             courses=self.family.expanded([[course for course, _, _, _ in tree.leaves] for tree in self.trees]),
             weights=np.array(least[0] if self.family.single else least),
-            value=sum(share * tree.value for share, tree in zip(shares, self.trees, strict=True)),
+            value=float(self.family.process.initial @ self.counted()),
             epsilon_spent=max(tree.epsilon_spent for tree in self.trees),
         )
 
@@ -335,14 +331,15 @@ def _class_tree(family: Schedules, schedules: Sequence[Schedule], epsilon: float
     # At an epsilon below the last digit of 1, too.
     if q == 1 or len(schedules) == 1:
         best = schedules[int((family.process.initial @ family.values(schedules)).argmax())]
-        return ClassTree(*weighed_tree(worth, {best: 1}, q), q)
+        return ClassTree(*weighed_tree(worth, {best: 1}, q)[:2], q)
     weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
-    tree = ClassTree(*weighed_tree(worth, weights, q), q)
-    return max([tree, _once(family, schedules, epsilon)], key=lambda tree: tree.value)
+    root, poured, value = weighed_tree(worth, weights, q)
+    once, value_of_once = _once(family, schedules, epsilon)
+    return once if value_of_once > value else ClassTree(root, poured, q)
 
 
-def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:
-    """The best private choice of one of the schedules, as a tree that branches at its root only."""
+def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> tuple[ClassTree, float]:
+    """The best private choice of one of the schedules, as a tree that branches at its root only; and its value."""
     q, problem = math.exp(-epsilon), DecisionProblem(family.values(schedules), family.process.initial, AnyRecord())
     chances = Optimal(epsilon).probabilities(problem)
     used = np.flatnonzero(chances.min(axis=0) > 0)
@@ -352,4 +349,4 @@ def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> C
     ]
     root = Node((), family.process.initial, NOTHING, weights, tuple(branches))
     poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)
-    return ClassTree(root, (1 - q * root.weight) / (1 - q), problem.value(chances), q, poured)
+    return ClassTree(root, (1 - q * root.weight) / (1 - q), q, poured), problem.value(chances)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias, cast
 
 import gymnasium
 import numpy as np
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 from envs.scenario import Scenario
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.policy import ClaimError, Policy
+from policies.problem import DecisionProblem
 from policies.sampler import draw_actions
 from policysim.course import occupancy
 from policysim.course.course_tree import Node
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.plan_tree import TreePlan, plan_tree
 from policysim.course.planning import optimal_course, policy_value
-from policysim.course.treatment_course import build_course
+from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.numbers import days, decimals, percent_1, plain, to_places
 from policysim.progress import SILENT, Progress
 from policysim.report.screen import Grid, Line, Screen
@@ -321,15 +323,38 @@ class Planned:
     ----------
     plan : Plan
         p(a|x) of each day, a schedule for each first record, or a tree of courses.
-    value : float
-        The expected sum of rewards per patient.
-    outcomes : dict of str to float
-        On how many days a patient has each outcome, and what treatments cost.
+    model : DecisionProblem or TreatmentCourse
+        What the plan is made for: one decision, or a course of several days.
     """
 
     plan: Plan
-    value: float
-    outcomes: dict[str, float]
+    model: DecisionProblem | TreatmentCourse
+
+    @cached_property
+    def value(self) -> float:
+        """The expected sum of rewards per patient."""
+        if isinstance(self.plan, OncePlan | TreePlan):
+            return self.plan.value
+        if isinstance(self.model, DecisionProblem):
+            return self.model.value(self.plan[0])
+        return policy_value(self.model, self.plan)
+
+    @cached_property
+    def outcomes(self) -> dict[str, float]:
+        """On how many days a patient has each outcome, and what treatments cost."""
+        if not isinstance(self.model, DecisionProblem):
+            return self.model.counted(_occupied(self.model, self.plan))
+        (table,) = cast("Sequence[FloatArray]", self.plan)
+        return self.model.outcomes.means(self.model.prior[:, np.newaxis] * table)
+
+
+def _occupied(course: TreatmentCourse, plan: Plan) -> FloatArray:
+    """On how many days each record is expected to get each treatment, (n, k)."""
+    if isinstance(plan, TreePlan):
+        return occupancy.of_tree(plan)
+    if isinstance(plan, OncePlan):
+        return occupancy.of_schedules(course, plan.schedules, plan.probabilities)
+    return occupancy.of_days(course, plan.__getitem__)[1]
 
 
 def planned(
@@ -360,16 +385,12 @@ def planned(
     """
     if horizon == 1:
         problem = build_problem(study)
-        _, table, _ = checked_tables(policy, problem)
-        return Planned([table], problem.value(table), problem.outcomes.means(problem.prior[:, np.newaxis] * table))
+        return Planned([checked_tables(policy, problem)[1]], problem)
     process = build_course(study, horizon, length_public=length_public)
     if whole == PLAN_TREE:
-        tree = plan_tree(process, epsilon=policy.epsilon, advance=progress)
-        return Planned(tree, tree.value, process.counted(occupancy.of_tree(tree)))
+        return Planned(plan_tree(process, epsilon=policy.epsilon, advance=progress), process)
     if whole == PLAN_ONCE:
-        once = plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress)
-        given = occupancy.of_schedules(process, once.schedules, once.probabilities)
-        return Planned(once, once.value, process.counted(given))
+        return Planned(plan_once(process, epsilon=policy.epsilon, policy=policy, advance=progress), process)
     progress.expect(horizon)
     tables = []
     for day in optimal_course(process).decisions(policy):
@@ -378,8 +399,7 @@ def planned(
             raise ClaimError(fault)
         tables.append(table)
         progress.advance()
-    given = occupancy.of_days(process, tables.__getitem__)[1]
-    return Planned(tables, policy_value(process, tables), process.counted(given))
+    return Planned(tables, process)
 
 
 # Decimals of the means, and more where the standard error has more.
