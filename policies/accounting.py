@@ -198,8 +198,8 @@ def table_use(policy: Policy, logs: FloatArray, adjacency: Adjacency) -> Use:
         Which records are neighbours.
     """
     loss, eta = privacy_loss_of_logs(logs, adjacency).epsilon, log_ratio_range(logs, adjacency)
-    if policy.guarantee < loss <= policy.guarantee * (1 + ROUNDED):
-        loss = policy.guarantee
+    if policy.claimed < loss <= policy.claimed * (1 + ROUNDED):
+        loss = policy.claimed
     try:
         return Use(loss, eta, profile(logs, adjacency))
     except NotApplicableError:

@@ -34,7 +34,7 @@ class NotApplicableError(ValueError):
 
 
 class ClaimError(Exception):
-    """A policy reveals more than it claims; str() says which, and how much."""
+    """A policy reveals more than it claims, or claims nothing; str() says which, and how much or why."""
 
 
 class NoTableError(ValueError):
@@ -121,6 +121,17 @@ class Policy(Frozen):
     def guarantee(self) -> float:
         """The privacy loss that this policy claims never to exceed, under the problem's adjacency."""
         return self.epsilon
+
+    @final
+    @property
+    def claimed(self) -> float:
+        """The guarantee, >= 0; ClaimError for that of another package if it fails or is no such number."""
+        try:
+            return non_negative(self.guarantee, "guarantee")
+        except Exception as error:
+            if not _is_foreign(self):
+                raise
+            raise ClaimError(f"{self.at_epsilon} claims no privacy loss: {in_one_line(error)}") from error
 
     @property
     def at_epsilon(self) -> str:

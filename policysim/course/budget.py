@@ -136,7 +136,7 @@ class DailyBudget:
     @property
     def epsilon(self) -> float:
         """The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy."""
-        return self.policy.epsilon if self.policy.uses_epsilon else self.policy.guarantee
+        return self.policy.epsilon if self.policy.uses_epsilon else self.policy.claimed
 
     @cached_property
     def uses(self) -> tuple[tuple[Use, ...], ...]:
@@ -167,12 +167,12 @@ class DailyBudget:
     @cached_property
     def _proof(self) -> tuple[Composition, float, Sequence[Use]]:
         """What proves the smallest total; the plainest of equals."""
-        promised, whole = compose([self.policy.guarantee] * self.days), self.budget.epsilon
+        promised, whole = compose([self.policy.claimed] * self.days), self.budget.epsilon
         if promised == math.inf or not self.policy.uses_epsilon:
             return "basic", promised, ()
         composition, total, uses = composed_in_classes(self.uses, self.budget.delta)
         # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
-        if self.policy.guarantee <= whole / self.days and min(whole, promised) * SAFE <= total:
+        if self.policy.claimed <= whole / self.days and min(whole, promised) * SAFE <= total:
             return "basic", min(whole, promised, total), uses
         return composition, total, uses
 

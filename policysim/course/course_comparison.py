@@ -319,7 +319,7 @@ def within_totals(
     if result is not None:
         spent = result.spent_in_all
         for total in totals:
-            guaranteed = template.guarantee
+            guaranteed = template.claimed
             yield CourseEvaluation(name, guaranteed, result, references, "optimal", total, spent, "exact-losses")
         return
     for total, course in zip(totals, planner.within(template, totals, delta), strict=True):

@@ -12,7 +12,14 @@ from envs.toml_reader import unknown
 from policies.adjacency import Adjacency, AnyRecord, Listed, OneFeature
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
-from policies.policy import InadmissibleError, NoTableError, NotApplicableError, Policy, table_fault
+from policies.policy import (
+    ClaimError,
+    InadmissibleError,
+    NoTableError,
+    NotApplicableError,
+    Policy,
+    table_fault,
+)
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
@@ -163,12 +170,13 @@ def exceeds(findings: Sequence[Finding]) -> bool:
 
 
 def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | None) -> Finding:
-    found = Finding(policy.name, epsilon, policy.guarantee)
+    found = Finding(policy.name, epsilon, None)
     try:
+        found = replace(found, claimed=policy.claimed)
         logs, probabilities = policy.tables(problem)
     except NotApplicableError as error:
         return replace(found, refusal=str(error))
-    except InadmissibleError as error:
+    except (ClaimError, InadmissibleError) as error:
         return replace(found, fault=str(error))
     except NoTableError as error:
         return replace(found, fault=error.fault)

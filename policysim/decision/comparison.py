@@ -181,8 +181,8 @@ class Evaluator:
         columns = self.columns(self.means(probabilities, on), proof) | {
             "epsilon_spent": spent,
             # What is spent beyond the guarantee is rounding.
-            "guess_rate": guess_rate_of(probabilities, on, min(spent, policy.guarantee)),
-            "guarantee": policy.guarantee,
+            "guess_rate": guess_rate_of(probabilities, on, min(spent, policy.claimed)),
+            "guarantee": policy.claimed,
             "loss_bound": policy.loss_bound(on),
         }
         return Evaluated(self._name_of(policy), policy.epsilon, self.groups, columns)

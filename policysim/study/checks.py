@@ -84,10 +84,10 @@ def within_claim(exact: float, claimed: float) -> bool:
 
 def claim_fault(policy: Policy, exact: float) -> str:
     """What an exact privacy loss shows of a policy that claims less, in words; empty if it keeps its claim."""
-    if within_claim(exact, policy.guarantee):
+    if within_claim(exact, policy.claimed):
         return ""
     return (
-        f"{policy.at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}"
+        f"{policy.at_epsilon} claims a privacy loss of at most {policy.claimed:g}, and its exact loss is {exact:.6g}"
     )
 
 
@@ -101,7 +101,7 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
     InadmissibleError
         A ValueError, if it has treatments that a record does not allow.
     ClaimError
-        If its exact privacy loss exceeds its guarantee.
+        If its exact privacy loss exceeds its guarantee, or it has none.
     """
     logs, probabilities = policy.tables(problem)
     exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon

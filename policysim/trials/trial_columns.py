@@ -513,7 +513,7 @@ def policy_rows(
             "ess": means["ess"],
             "epsilon_spent": max(split.epsilon_spent for split in measured),
             "guess_rate": float(np.max([split.guess_rate for split in measured])),
-            "guarantee": policy.guarantee,
+            "guarantee": policy.claimed,
             "best_arm": best_arm,
             # What it is worth by the scores that it was made from: the best private draw is chosen by this. Chosen by
             # the estimates that judge it, it would look better than it is.

@@ -215,11 +215,33 @@ class Late(Failing):
         return RandomizedResponse(self.epsilon).tables(problem)
 
 
+class Unsaid(Policy):
+    """What cannot say what it claims."""
+
+    name = "unsaid"
+
+    @property
+    def guarantee(self):
+        return {}[self.name]
+
+    def _log_probabilities(self, problem):
+        return RandomizedResponse(self.epsilon).log_probabilities(problem)
+
+
+class Wordy(Unsaid):
+    """What claims no number."""
+
+    name = "wordy"
+    guarantee = "all is safe"
+
+
 PROBLEM = DecisionProblem(np.eye(3), np.full(3, 1 / 3), AnyRecord())
 FAULTS = {
     Failing: (NoTableError, r"failing at ε = .* gives no table of probabilities: RuntimeError: out of order$"),
     Late: (NoTableError, r"late at ε = .* gives no table of probabilities: RuntimeError: out of order$"),
     Triple: (ClaimError, r"triple at ε = .* claims a privacy loss of at most .*, and its exact loss is"),
+    Unsaid: (ClaimError, r"unsaid at ε = .* claims no privacy loss: KeyError: 'unsaid'$"),
+    Wordy: (ClaimError, r"wordy at ε = .* claims no privacy loss: ValueError: guarantee must be .*, got guarantee='all is safe'$"),
     Forked: (NoTableError, r"forked at ε = .*: its probabilities are not those of its logarithms"),
 }
 
