@@ -9,6 +9,7 @@ import pytest
 
 import policysim as ps
 from policysim.cli.main import main
+from policysim.logs.load_log import load_log
 from policysim.release import noisy_table, private_cells
 from policysim.release.ledger import BudgetError
 from policysim.release.noisy_table import TablePlan
@@ -240,3 +241,27 @@ def test_the_command_writes_cells_and_a_study_is_planned_on_them_without_the_log
     screen = " ".join(capsys.readouterr().out.split())
     assert "Past patients Noise in their counts hides each of them up to ε = 1. It costs" in screen
     assert "A model of noisy counts of patients, each of whom ε = 1 hides; not medical advice" in screen
+
+
+def test_bins_with_one_label_and_other_cuts_are_another_question(trial, ledger):
+    rows = [(40, "f", "a", 1), *ROWS]
+    study = trial(rows)
+    ps.private_cells(study, 1, ledger=ledger)
+    # Both cuts are written as 40.
+    trial(rows, STUDY.replace("[40]", "[40.0000001]"))
+    ps.private_cells(study, 1, ledger=ledger)
+    assert len(ledger.releases()) == 2
+
+
+def test_a_log_that_changes_while_it_is_read_is_not_counted(trial, ledger, monkeypatch):
+    study = trial()
+
+    def read_late(*given, **options):
+        log = load_log(*given, **options)
+        trial([*ROWS, ROWS[0]])
+        return log
+
+    monkeypatch.setattr(private_cells, "load_log", read_late)
+    with pytest.raises(ValueError, match=r"trial\.toml: its log was changed while it was read"):
+        ps.private_cells(study, 1, ledger=ledger)
+    assert ledger.releases().empty
