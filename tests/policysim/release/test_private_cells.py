@@ -243,11 +243,10 @@ def test_the_command_writes_cells_and_a_study_is_planned_on_them_without_the_log
     assert "A model of noisy counts of patients, each of whom ε = 1 hides; not medical advice" in screen
 
 
-def test_bins_with_one_label_and_other_cuts_are_another_question(trial, ledger):
+def test_cuts_that_differ_in_a_late_digit_are_another_question(trial, ledger):
     rows = [(40, "f", "a", 1), *ROWS]
     study = trial(rows)
     ps.private_cells(study, 1, ledger=ledger)
-    # Both cuts are written as 40.
     trial(rows, STUDY.replace("[40]", "[40.0000001]"))
     ps.private_cells(study, 1, ledger=ledger)
     assert len(ledger.releases()) == 2
