@@ -45,13 +45,21 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
     assert found.standard_error == pytest.approx(jackknife, rel=0.02)
 
 
+def test_the_median_of_many_normal_splits_has_the_error_that_is_added_for_it():
+    rng = np.random.default_rng(3)
+    medians = np.median(rng.normal(size=(20_000, 41)), axis=1)
+    splits = [Moments(10**6, value, 1e-9) for value in stats.norm.ppf((np.arange(41) + 0.5) / 41)]
+    assert over_splits(splits).standard_error == pytest.approx(medians.std(), rel=0.04)
+
+
 def test_splits_are_summed_up_by_medians_and_the_error_knows_how_much_depends_on_the_split():
     splits = [Moments(50, 1.0, 0.1), Moments(50, 2.0, 0.2), Moments(50, 6.0, 0.3)]
     found = over_splits(splits)
-    # Variances with the distance to the median 2: 0.01 + 1, 0.04, 0.09 + 16; their median is 1.01.
-    assert (found.value, found.standard_error) == (2.0, pytest.approx(math.sqrt(1.01)))
+    # The median of the variances is 0.04; the squared distances to the median 2 are 1, 0 and 16.
+    variance = 0.04 + math.pi / 2 * (17 / 3) / 3
+    assert (found.value, found.standard_error) == (2.0, pytest.approx(math.sqrt(variance)))
     # Moments widens t by its own term in 1 / n.
-    assert found.high - 2 == pytest.approx(stats.t.ppf(0.975, 49) * math.sqrt(1.01), rel=2e-3)
+    assert found.high - 2 == pytest.approx(stats.t.ppf(0.975, 49) * math.sqrt(variance), rel=2e-3)
     assert found.high - 2 == pytest.approx(2 - found.low)
     assert math.isnan(over_splits([*splits, NOTHING]).value)
 
