@@ -176,7 +176,7 @@ def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
     every = [*columns, *(chosen.by or [])]
-    of_study = study_levels(chosen.study) if chosen.study else {}
+    of_study = study_levels(chosen.study, every) if chosen.study else {}
     declared = {column: of_study[column] for column in every if column in of_study}
     listed = parse_levels(chosen.levels or [], every)
     declared |= {column: Levels(column, levels) for column, levels in listed.items()}

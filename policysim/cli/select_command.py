@@ -105,7 +105,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.release.select_private import choices_by_group, release_document, release_of
 
     terms = _terms(chosen)
-    before, of_study = stamp(chosen.counts), study_levels(chosen.study) if chosen.study else {}
+    before = stamp(chosen.counts)
+    of_study = study_levels(chosen.study, (chosen.column, chosen.by)) if chosen.study else {}
     ledger, stated = chosen_ledger(chosen), chosen_format(chosen)
     columns = [name.strip() for name in open_columns(chosen.counts, stated).schema.names] if chosen.column else []
     people = chosen_people(chosen, ledger, columns, [chosen.column, chosen.by])

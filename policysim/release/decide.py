@@ -129,7 +129,8 @@ def make_method(
     if seen not in SEEN:
         raise ValueError(f"seen must be one of {', '.join(SEEN)}, got {seen!r}.")
     problem = study if isinstance(study, DecisionProblem) else build_problem(study)
-    columns = Columns.of(problem, id=id, event=event, missing=missing)
+    unknown = study.log.unknown if isinstance(study, LoggedStudy) else {}
+    columns = Columns.of(problem, id=id, event=event, missing=missing, unknown=unknown)
     of_name = study.policy if isinstance(study, Study) else make_policy
     chosen = policy or DEFAULT_POLICY[seen]
     template = of_name(chosen) if isinstance(chosen, str) else chosen

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from envs.toml_reader import unknown
+from envs import toml_reader
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.arrays import IntArray
 from policies.levels import (
     MISSING,
     FeatureLevels,
+    LevelKey,
     Levels,
     coded,
     codes_of_keys,
@@ -106,6 +108,8 @@ class Columns:
         The features that must not show.
     missing : mapping of str to int
         The position of the level that stands for a missing value, by feature; of a hidden one also for an unknown one.
+    unknown : mapping of str to frozenset of LevelKey
+        The values of a feature that mean that nothing is known, as in the log of the study: they count as missing.
     """
 
     id: str
@@ -113,9 +117,18 @@ class Columns:
     features: Sequence[FeatureLevels]
     hidden: tuple[str, ...]
     missing: Mapping[str, int]
+    unknown: Mapping[str, frozenset[LevelKey]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: DecisionProblem, *, id: str, event: str, missing: Sequence[str] = ()) -> Columns:  # noqa: A002
+    def of(
+        cls,
+        problem: DecisionProblem,
+        *,
+        id: str,  # noqa: A002
+        event: str,
+        missing: Sequence[str] = (),
+        unknown: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> Columns:
         """Those of a problem; `missing` as in `decide`. ValueError for columns or levels that do not fit it."""
         numbers = (Levels(RECORD, range(problem.n_records)),)
         features = problem.records.features if has_features(problem.records) else numbers
@@ -133,7 +146,8 @@ class Columns:
             if max(known.values()) < 0:
                 raise ValueError(f"missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got {text!r}.")
             rules |= {name: code for name, code in known.items() if code >= 0}
-        return cls(id, event, features, hidden_features(problem), rules)
+        keys_of = {name: frozenset(map(level_key, values)) for name, values in unknown.items()}
+        return cls(id, event, features, hidden_features(problem), rules, keys_of)
 
     @property
     def names(self) -> list[str]:
@@ -150,7 +164,8 @@ class Columns:
             column, hidden = frame[feature.name], feature.name in self.hidden
             positions, keys = coded(column)
             codes[:, axis] = codes_of_keys(feature, keys)[positions]
-            missing = np.array([key == MISSING for key in keys])[positions]
+            absent = {MISSING, *self.unknown.get(feature.name, ())}
+            missing = np.array([key in absent for key in keys])[positions]
             without = missing | ((codes[:, axis] < 0) & hidden)
             codes[without, axis] = self.missing[feature.name]
             replaced[feature.name] += int(np.count_nonzero(without))
@@ -164,7 +179,8 @@ class Columns:
         if feature.name in self.hidden:
             return f"{level_wanted(feature)}{rule}"
         value = got(column.iloc[row])
-        return f"{level_wanted(feature)}, {value}{rule if value == 'is missing' else ''}"
+        absent = value == "is missing" or level_key(column.iloc[row]) in self.unknown.get(feature.name, ())
+        return f"{level_wanted(feature)}, {value}{rule if absent else ''}"
 
 
 class FrameRows:
@@ -300,7 +316,7 @@ def _opened(
         check_distinct(title, columns)
     for name in names:
         if name not in columns:
-            raise DataError(f"{title}: {unknown('column', name, columns)}")
+            raise DataError(f"{title}: {toml_reader.unknown('column', name, columns)}")
     if isinstance(source, Path):
         return file, (
             batch.slice(start, BATCH).to_pandas()

@@ -86,9 +86,7 @@ def claim_fault(policy: Policy, exact: float) -> str:
     """What an exact privacy loss shows of a policy that claims less, in words; empty if it keeps its claim."""
     if within_claim(exact, policy.claimed):
         return ""
-    return (
-        f"{policy.at_epsilon} claims a privacy loss of at most {policy.claimed:g}, and its exact loss is {exact:.6g}"
-    )
+    return f"{policy.at_epsilon} claims a privacy loss of at most {policy.claimed:g}, and its exact loss is {exact:.6g}"
 
 
 def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:

@@ -4,12 +4,14 @@ import csv
 import json
 import re
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from private_files import run
 from small_trials import OF_EXAMPLE
 
+import policysim as ps
 from policies.levels import Levels, codes_of_keys, level_key
 from policysim.cli.main import main
 from policysim.release.privatize import privatize_files, read_private
@@ -129,3 +131,38 @@ def test_missing_values_are_the_level_na_where_it_is_declared(capsys, tmp_path):
     assert main([*command, "--candidates", "yes,no,NA"]) == 0
     (group,) = json.loads(capsys.readouterr().out)["analysis_not_private"]["groups"]
     assert {row["candidate"]: row["count"] for row in group["candidates"]} == {"yes": 20, "no": 40, "NA": 60}
+
+
+@pytest.fixture
+def with_unknown(people):
+    """The study, in whose log an age of 999 means unknown."""
+    study = people.with_suffix(".toml")
+    study.write_text(study.read_text().replace("[data]", "[data]\nunknown = { age = [999] }"))
+    assert load_study(study).log.unknown == {"age": ("999",)}
+    return study
+
+
+def test_a_number_that_means_unknown_is_no_number_where_a_treatment_is_drawn(tmp_path, with_unknown):
+    patients = pd.DataFrame({"id": [1, 2], "event": ["visit"] * 2, "age": [999, 999.0], "sex": [0, 1]})
+    ledger = ps.Ledger(tmp_path / "ledger.sqlite", budget=10)
+
+    def decided(**options):
+        return ps.decide(with_unknown, patients, epsilon=1, id="id", event="event", ledger=ledger, **options)
+
+    with pytest.raises(ValueError, match=r"row 0: age: must be a finite number; --missing age=LEVEL says") as caught:
+        decided()
+    assert "999" not in str(caught.value)
+    assert set(decided(missing="age=< 40")["status"]) == {"drawn"}
+
+
+def test_bins_of_a_study_whose_numbers_mean_unknown_are_not_taken_for_other_tables(capsys, people, with_unknown):
+    said = r"--study .*people.toml: in the column age, 999 means unknown, and would be taken for a number here"
+    for command in (
+        ["privatize", str(people), "--column", "age", *map(str, options(people, "private"))],
+        ["select", str(people), "--column", "age", "--study", str(with_unknown), "--epsilon", "1", "--simulate", "1"],
+    ):
+        assert main(command) == 2
+        assert re.search(said, capsys.readouterr().err.splitlines()[-1])
+    assert not people.with_name("private.simulated.csv").exists()
+    chosen = ("--column", "sex", *options(people, "private"))
+    assert run(capsys, people, *chosen)[0] == 0
