@@ -220,8 +220,8 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     The median v of the values v_r of R splits, with the variance median(s_r^2) + (pi / 2) W / R: what another log would
     change, and the error of a median of R values whose mean squared distance from it is W. Chernozhukov et al. 2018
     (Double/debiased machine learning, definition 3.3) add the whole of W, as for a single split: median(s_r^2 +
-    (v_r - v)^2). At the null s_r^2 contains it already, so that their rule calls 0 to 2.5 of 100 policies without a
-    gain better, and finds fewer of those with one (benchmarks/log_verdicts.py, docs/notes/off-policy-coverage.md).
+    (v_r - v)^2). But a median varies no more than one split, so that their intervals cover more than 95 %, and find
+    fewer gains (docs/notes/off-policy-coverage.md, Verdicts).
 
     What is exactly 0 in all splits, as of a policy that is one arm for all, is 0; in most of them, it is 0 with the
     mean of s_r^2 + (v_r - v)^2 for its variance, as the others say that it need not be.
