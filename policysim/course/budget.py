@@ -168,7 +168,7 @@ class DailyBudget:
     def _proof(self) -> tuple[Composition, float, Sequence[Use]]:
         """What proves the smallest total; the plainest of equals."""
         promised, whole = compose([self.policy.claimed] * self.days), self.budget.epsilon
-        if promised == math.inf or not self.policy.uses_epsilon:
+        if self.epsilon == math.inf or not self.policy.uses_epsilon:
             return "basic", promised, ()
         composition, total, uses = composed_in_classes(self.uses, self.budget.delta)
         # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
@@ -467,7 +467,9 @@ class PrivacyBudget:
             within = epsilon <= even and largest <= self.epsilon / SAFE
             return min(self.share(uses), 1.0) if within else self.share(uses)
 
-        return found(max(even, most_affordable(share, least, even)))
+        # An equal part of the budget is affordable without a look, unless the policy guarantees less privacy than that.
+        safe = even if replace(policy, epsilon=even).claimed <= even else 0.0
+        return found(max(safe, most_affordable(share, least, safe)))
 
     def share(self, days: Sequence[Sequence[Use]]) -> float:
         """What share of the budget days spend, at most 1 if and only if they stay within it in each public class.

@@ -1,5 +1,6 @@
 """Policies of somebody else over days: a broken claim is named wherever a total is promised, and ends no other run."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -282,3 +283,23 @@ def test_where_the_first_day_tells_nothing_choosing_once_keeps_nothing_and_a_tre
     mdp = ps.TabularMDP(moves, rewards, [0.5, 0.5, 0, 0], horizon=2, axes="SAS")
     keeps = [2 * plan(mdp, 1.0).value - 1 for plan in (ps.plan_once, ps.plan_tree)]
     assert keeps == pytest.approx([0, np.tanh(0.5)], abs=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("guaranteed", [2.0, math.inf])
+def test_a_policy_that_guarantees_more_than_its_epsilon_stays_within_the_budget(delta, guaranteed):
+    class Double(Policy):
+        name = "double"
+
+        @property
+        def guarantee(self):
+            return guaranteed * self.epsilon
+
+        def _log_probabilities(self, problem):
+            return RandomizedResponse(2 * self.epsilon).log_probabilities(problem)
+
+    found = ps.PrivacyBudget(3.0, delta).daily(Double(), [PROBLEM] * 3)
+    # Each day loses 2 epsilon; three days lose that three times with delta = 0.
+    assert 6 * found.epsilon >= found.total_epsilon >= 2.9
+    assert found.total_epsilon <= 3.0 + 1e-9
+    assert delta > 0 or found.total_epsilon == pytest.approx(6 * found.epsilon)
