@@ -6,6 +6,7 @@ Six worlds in which no policy gains anything over one arm for all, and two in wh
 
 - better, worse: the verdict against one arm for all, on splits that are added as `compare` adds them;
 - one split: better by the first split alone, as by ordinary cross-fitting;
+- covered: the interval of the difference holds its truth;
 - power predicted: the mean over logs of the power at the true gain of the log's own policies, by the drawn logs of
   `evidence.shown_gain`; it is to agree with *better*;
 - seeds agree: another seed of the splits gives the same verdict (with --seeds, which takes twice as long).
@@ -49,7 +50,8 @@ def verdicts(world, logs, seed, *, again):
             for name, _, estimates in told_of(world, replace(study, seed=study.seed + 1), log):
                 others[name] = verdict_of_interval(*over_splits(estimates)[1:3])
         for name, truth, estimates in told_of(world, study, log):
-            verdict = verdict_of_interval(*over_splits(estimates)[1:3])
+            told = over_splits(estimates)
+            verdict = verdict_of_interval(told.low, told.high)
             first = over_splits(estimates[:1])
             needed = needed_gains(estimates)
             rows.append(
@@ -60,6 +62,7 @@ def verdicts(world, logs, seed, *, again):
                     "better": verdict == BETTER,
                     "worse": verdict == WORSE,
                     "one split": first.low > 0,
+                    "covered": told.low - 1e-12 <= truth <= told.high + 1e-12,
                     "power predicted": float((needed < truth).mean()) if len(needed) else 0.0,
                     "seeds agree": verdict == others[name] if again else np.nan,
                     "splits": len(estimates),
