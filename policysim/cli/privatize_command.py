@@ -176,9 +176,10 @@ def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
     every = [*columns, *(chosen.by or [])]
-    of_study = study_levels(chosen.study, every) if chosen.study else {}
-    declared = {column: of_study[column] for column in every if column in of_study}
     listed = parse_levels(chosen.levels or [], every)
+    others = [column for column in every if column not in listed]
+    of_study = study_levels(chosen.study, others) if chosen.study else {}
+    declared = {column: of_study[column] for column in others if column in of_study}
     declared |= {column: Levels(column, levels) for column, levels in listed.items()}
     if chosen.epsilon is None:
         raise UsageError("privatize needs --epsilon: the privacy loss of one person, such as 1")

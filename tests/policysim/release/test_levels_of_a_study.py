@@ -164,5 +164,7 @@ def test_bins_of_a_study_whose_numbers_mean_unknown_are_not_taken_for_other_tabl
         assert main(command) == 2
         assert re.search(said, capsys.readouterr().err.splitlines()[-1])
     assert not people.with_name("private.simulated.csv").exists()
-    chosen = ("--column", "sex", *options(people, "private"))
-    assert run(capsys, people, *chosen)[0] == 0
+    # Another column, and one whose levels are listed, need nothing of these bins.
+    listed = f"age={','.join(sorted({str(age) for _, age, _, _ in ROWS}))}"
+    for column, levels in ("sex", ()), ("age", ("--levels", listed)):
+        assert run(capsys, people, "--column", column, *levels, *options(people, f"private-{column}"))[0] == 0
