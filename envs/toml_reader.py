@@ -44,8 +44,8 @@ UNSEEN = re.compile(
 )
 # Names that a message lists.
 MOST_KNOWN = 50
-# Keys of prose, which may have lines.
-PROSE = ("source",)
+# What is not seen and may stand in the text of a key: prose has lines, and a tab may separate columns.
+MAY_HOLD = {"source": "\n", "separator": "\t"}
 
 
 class InputFileError(ValueError):
@@ -362,7 +362,8 @@ def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
         for position, item in enumerate(value):
             yield from unseen(item, (*key, position))
     elif isinstance(value, str):
-        found = UNSEEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
+        allowed = MAY_HOLD.get(str(key[-1]), "") if key else ""
+        found = UNSEEN.search(value.replace(allowed, ""))
         if found:
             yield key, found[0]
 

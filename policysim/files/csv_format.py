@@ -94,8 +94,8 @@ def to_state(key: str, *values: str) -> str:
     Examples
     --------
     >>> to_state("separator", ",", "\t")
-    'state separator = "," or "\\t" (in [data] of the study, or as --separator)'
+    'state separator = "," or "\\t" (in [data] or [cohort] of the study, or as --separator)'
     """
     known = {TAB: r'"\t"'}
     said = " or ".join(known.get(value, f'"{value}"') for value in values)
-    return f"state {key} = {said} (in [data] of the study, or as --{key})"
+    return f"state {key} = {said} (in [data] or [cohort] of the study, or as --{key})"

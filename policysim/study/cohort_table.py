@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -164,19 +163,19 @@ class Cohort:
 
 
 def read_cohort(
-    data: Path | pd.DataFrame | DataTable, columns: CohortColumns, *, hidden: Sequence[str], redraws: Path | None = None
+    table: DataTable, columns: CohortColumns, *, hidden: Sequence[str], redraws: DataTable | None = None
 ) -> Cohort:
     """Read a table of kinds of patients and treatments, and of what else its numbers could be.
 
     Parameters
     ----------
-    data : Path, DataFrame or DataTable
+    table : DataTable
         A row for each kind and treatment.
-    columns : Columns
+    columns : CohortColumns
         What its columns are called; `allowed` (0 or 1) may be there, too.
     hidden : sequence of str
         The features that are not public.
-    redraws : Path, optional
+    redraws : DataTable, optional
         The same rows again for each value of a column `draw`.
 
     Raises
@@ -185,7 +184,6 @@ def read_cohort(
         A line for each bad row: values that are missing, negative or no number; rows that repeat, or are missing;
         patients that differ within a kind; hidden levels without rows; `allowed` by a hidden feature.
     """
-    table = data if isinstance(data, DataTable) else read_table(data, "frame")
     _require_columns(table, columns)
     levels = {name: _levels_in(table, name) for name in (*columns.features, columns.treatment)}
     actions = tuple(map(str, levels.pop(columns.treatment)))
@@ -200,9 +198,8 @@ def read_cohort(
     cohort.require_hidden(hidden)
     if redraws is None:
         return cohort
-    again = read_table(redraws)
-    _require_columns(again, columns, DRAW)
-    return replace(cohort, redraws=_tabulated(again, columns, space, actions, like=stated.rows[0] >= 0))
+    _require_columns(redraws, columns, DRAW)
+    return replace(cohort, redraws=_tabulated(redraws, columns, space, actions, like=stated.rows[0] >= 0))
 
 
 def problem_from_frame(
@@ -273,7 +270,8 @@ def problem_from_frame(
     if not weights:
         raise ValueError(f"weights must name the columns of outcomes, and the cost of one, got weights={weights!r}.")
     utility = Utility(weights, {} if costs is None else costs)
-    cohort = read_cohort(frame, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
+    table = read_table(frame, "frame")
+    cohort = read_cohort(table, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
     if sensitive:
         adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
     return cohort.problem(utility, adjacency or AnyRecord(), lead=lead)

@@ -406,8 +406,9 @@ class CohortStudy(ModelledStudy):
     cohort
         kinds of patients with the mean outcomes of each under each treatment, in place of a scenario
     cohort.file : required
-        a `.csv` or `.parquet` file with a row for each kind of patient and treatment, its path relative to this one. A
-        column `allowed` (0 or 1) may say which treatments a kind may get, by public features only
+        a file (`.csv`, `.tsv`, `.txt` or `.dat`, which `.gz` or `.zst` may follow, or `.parquet`) with a row for each
+        kind of patient and treatment, its path relative to this one. A column `allowed` (0 or 1) may say which
+        treatments a kind may get, by public features only
     cohort.features : required
         the columns that define a kind. Every combination of hidden levels must have rows; if no patient has it, with 0
         patients
@@ -418,6 +419,15 @@ class CohortStudy(ModelledStudy):
     cohort.redraws : none
         a file with other versions of the numbers: the same rows again for each value of a column `draw`. Without it a
         report judges as stated
+    cohort.header : true
+        `header`, `separator`, `decimal` and `encoding` say how `file` and `redraws` are written if they are text, as in
+        the table `data`
+    cohort.separator : recognised
+        what stands between columns
+    cohort.decimal : recognised
+        the decimal sign
+    cohort.encoding : recognised
+        the encoding
     cohort.cells : none
         in place of `file`, `patients` and `redraws`: the private cells of a log, a file that `policysim privatize STUDY
         --as cells` or `ps.private_cells` made. The outcome is `failures`, of weight 1

@@ -27,9 +27,10 @@ from envs.toml_reader import (
 )
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
+from policysim.files.csv_format import RECOGNISED
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
-from policysim.logs.data_section import read_data
+from policysim.logs.data_section import read_data, read_format
 from policysim.numbers import enough
 from policysim.study.declared import (
     ADJACENCIES,
@@ -210,7 +211,7 @@ def _read_log(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
 def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     """A table of one's own. What the study says of it is read before the table is, and what depends on it after."""
     # Only such a study needs these modules.
-    from policysim.files.columns_file import open_columns  # noqa: PLC0415
+    from policysim.files.data_table import read_table  # noqa: PLC0415
     from policysim.study.cohort_table import ALLOWED, DRAW, CohortColumns, read_cohort  # noqa: PLC0415
     from policysim.study.noisy_cells import FAILURES, PATIENTS, read_cells  # noqa: PLC0415
 
@@ -223,13 +224,16 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     treatment, patients = section.column("treatment"), PATIENTS if cells else section.column("patients")
     named = [section.column("cells")] if cells else [section.column("file"), section.text("redraws", "")]
     files = [path.parent / file for file in named if file]
+    # Private cells are a file of policysim's own, whose form nobody needs to state.
+    form = RECOGNISED if cells else read_format(section)
     source, public = section.text("source", ""), section.flag("public", default=False)
     shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
     table.close(*OF_THE_MODEL)
     table.file.raise_if_any()
     others = {*features, treatment, patients, ALLOWED, DRAW}
-    columns = [column for column in open_columns(files[0]).schema.names if column not in others]
-    columns, default = ([FAILURES], {FAILURES: 1.0}) if cells else (columns, {})
+    tables = [] if cells else [read_table(file, stated=form) for file in files]
+    columns = [FAILURES] if cells else [column for column in tables[0].columns if column not in others]
+    default = {FAILURES: 1.0} if cells else {}
     utility = table.table("utility")
     weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE) or default
     if not weights:
@@ -245,7 +249,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         cohort, past = read_cells(files[0], features, treatment, seed=shared["seed"])
         source = source or f"noisy counts of patients, each of whom ε = {enough(past.epsilon, 6):g} hides"
     else:
-        cohort = read_cohort(files[0], names, hidden=hidden, redraws=next(iter(files[1:]), None))
+        cohort = read_cohort(tables[0], names, hidden=hidden, redraws=next(iter(tables[1:]), None))
     costs = utility.numbers("costs", cohort.actions, "action")
     return {
         **shared,

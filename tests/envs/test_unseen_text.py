@@ -41,6 +41,13 @@ def test_prose_has_lines_and_nothing_else_unseen(tmp_path):
         read(tmp_path, 'source = """two\nlines\\u001b"""\n')
 
 
+def test_a_tab_may_separate_columns_and_stands_nowhere_else(tmp_path):
+    assert read(tmp_path, 'separator = "\\t"\n') == {"separator": "\t"}
+    for key, sign in (("separator", "\\n"), ("source", "\\t"), ("title", "\\t")):
+        with pytest.raises(InputFileError, match=rf"{key}: holds U\+000"):
+            read(tmp_path, f'{key} = "{sign}"\n')
+
+
 @pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d🔬", "❤\ufe0f", "Zürich 北京", "a\u00a0b"])
 def test_words_of_all_scripts_stay_as_they_are(tmp_path, text):
     assert read(tmp_path, f'title = "{text}"\n') == {"title": text}

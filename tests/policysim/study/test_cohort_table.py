@@ -218,6 +218,62 @@ def test_a_study_of_a_table_is_the_problem_of_its_frame(tmp_path):
     assert study.files == {}
 
 
+FORM = 'decimal = ","\nencoding = "latin-1"\nredraws = "redraws.csv"\nseparator = '
+
+
+@pytest.mark.parametrize(("separator", "stated"), [(";", '";"'), (",", '","'), ("\t", r'"\t"')])
+def test_a_table_of_decimal_commas_is_read_as_the_study_says_and_so_are_its_redraws(tmp_path, separator, stated):
+    there, others = (frame.replace("middle", "mäßig") for frame in (cohort(), redraws()))
+    for name, frame in (("cohort.csv", there), ("redraws.csv", others)):
+        frame.to_csv(tmp_path / name, index=False, sep=separator, decimal=",", encoding="latin-1")
+    (tmp_path / "study.toml").write_text(STUDY.replace('csv"\n', f'csv"\n{FORM}{stated}\n'))
+    study = ps.load_study(tmp_path / "study.toml")
+    same = ps.problem_from_frame(there, **COLUMNS, weights=WEIGHTS, sensitive=["gene"], costs={"high": 0.25})
+    assert same.actions == ("low", "mäßig", "high")
+    assert build_problem(study).digest == same.digest
+    assert np.array_equal(study.cohort.redraws.outcomes["wrong"].ravel(), others["wrong"])
+
+
+PLACES = """[cohort]
+file = "cohort.csv"
+header = false
+features = ["0", "1"]
+treatment = "2"
+patients = "3"
+[utility]
+weights = { 4 = 1, 5 = 10 }
+costs = { high = 0.25 }
+[privacy]
+sensitive = ["0"]
+"""
+
+
+def test_columns_of_a_table_without_a_header_are_named_by_their_places(tmp_path):
+    cohort().to_csv(tmp_path / "cohort.csv", index=False, header=False)
+    (tmp_path / "study.toml").write_text(PLACES)
+    problem = build_problem(ps.load_study(tmp_path / "study.toml"))
+    same = ps.problem_from_frame(cohort(), **COLUMNS, weights=WEIGHTS, sensitive=["gene"], costs={"high": 0.25})
+    assert np.array_equal(problem.utilities, same.utilities)
+    assert np.array_equal(problem.prior, same.prior)
+
+
+def test_a_table_that_can_be_read_in_two_ways_is_refused_by_the_key_to_state(tmp_path):
+    cohort().to_csv(tmp_path / "cohort.csv", index=False, decimal=",")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    with pytest.raises(DataError, match=r'state decimal = "," or "\." \(in \[data\] or \[cohort\] of the study, or as'):
+        ps.load_study(tmp_path / "study.toml")
+    (tmp_path / "study.toml").write_text(STUDY.replace('csv"\n', 'csv"\ndecimal = "."\n'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"cohort\.csv:2: row 1: wrong: must be a number >= 0, got '0,512'"):
+        ps.load_study(tmp_path / "study.toml")
+
+
+@pytest.mark.parametrize("line", ['separator = "."', 'decimal = ";"', 'encoding = "utf-99"', "header = 1"])
+def test_a_form_that_is_none_is_a_mistake_of_its_line(tmp_path, line):
+    key = line.split()[0]
+    with pytest.raises(ValueError, match=rf"study\.toml:4: cohort\.{key}: must be "):
+        ps.load_study(write(tmp_path, cohort(), STUDY.replace('csv"\n', f'csv"\n{line}\n')))
+
+
 def test_of_what_is_public_a_class_may_be_missing_and_then_nobody_comes(tmp_path):
     frame = cohort().query("age != 'old'")
     wide = pd.concat([frame, frame.assign(age="old"), frame.assign(age="older")]).assign(ill="no")
