@@ -100,11 +100,18 @@ def estimate(
     That interval is valid for given people, too (Hoeffding 1956, theorem 4), if up to some times as wide, and is theirs
     where n times the number of different counts is over 4 * 10^9.
 
+    Fewer reports than n q, which are expected if nobody has the value, can refuse each m by themselves, and would leave
+    no interval, or one that chance made narrow. So does the score interval (Wilson 1927): its upper end is then below
+    0. The upper end is therefore never below that of n q reports, rounded down, and the lower end never above that of
+    n (q + d), rounded up (a power-constrained limit; Cowan et al. 2011). That makes an interval only wider.
+
     References
     ----------
     Wang, Blocki, Li & Jha (2017), Locally differentially private protocols for frequency estimation.
     Clopper & Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial.
     Hoeffding (1956), On the distribution of the number of successes in independent trials.
+    Wilson (1927), Probable inference, the law of succession, and statistical inference.
+    Cowan, Cranmer, Gross & Vitells (2011), Power-constrained limits (arXiv:1105.3166).
 
     Examples
     --------
@@ -178,34 +185,39 @@ WINDOW = 28.4
 def exact_interval(counts: IntArray, channel: Channel, n: int, confidence: float, *, sampled: bool) -> FloatArray:
     """Of each share, (..., k, 2); see the notes of `estimate`."""
     tail = (1 - confidence) / 2
+    # Counts for the upper end: at least what is expected if nobody has the value; for the lower end: at most what is if
+    # everybody has it.
+    raised = np.maximum(counts, np.floor(n * channel.lie).astype(np.int64))
+    capped = np.minimum(counts, np.ceil(n * (channel.lie + channel.gap)).astype(np.int64))
     # Clopper and Pearson's of the share of reports. The ends that a beta distribution lacks are 0 and 1.
-    low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), n - counts + 1, tail))
-    high = np.where(counts == n, 1.0, betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail))
+    low = np.where(capped == 0, 0.0, betaincinv(np.maximum(capped, 1), n - capped + 1, tail))
+    high = np.where(raised == n, 1.0, betaincinv(raised + 1, np.maximum(n - raised, 1), 1 - tail))
     ends = np.stack([low, high], axis=-1)
     interval: FloatArray = np.clip((ends - channel.lie[:, None]) / channel.gap[:, None], 0, 1)
-    reports = np.stack(np.broadcast_arrays(counts, channel.lie, channel.gap), axis=-1).reshape(-1, 3)
+    reports = np.stack(np.broadcast_arrays(capped, raised, channel.lie, channel.gap), axis=-1).reshape(-1, 4)
     distinct, which = np.unique(reports, axis=0, return_inverse=True)
     if sampled or n * len(distinct) > LARGEST_INTERVAL:
         return interval
-    people = np.array([_people_interval(int(count), n, lie, gap, tail) for count, lie, gap in distinct.tolist()])
+    people = np.array([_people_interval((low, high), lie, gap, n, tail) for low, high, lie, gap in distinct.tolist()])
     return people[which].reshape(interval.shape) / n
 
 
-def _people_interval(count: int, n: int, lie: float, gap: float, tail: float) -> tuple[int, int]:
-    """The fewest and the most of n people who may have a value for which `count` reports count."""
+def _people_interval(reports: tuple[float, float], lie: float, gap: float, n: int, tail: float) -> tuple[int, int]:
+    """The fewest of n people who may have a value, by one count of its reports, and the most, by another."""
+    capped, raised = map(int, reports)
 
-    def probability(reports: int, people: int) -> float:
+    def probability(count: int, people: int) -> float:
         """Of so many reports or more, if so many people have the value, which makes it more probable."""
         first, theirs = _binomial_window(people, min(lie + gap, 1.0))
         first_of_others, others = _binomial_window(n - people, lie)
         at_least = np.append(np.cumsum(others[::-1])[::-1], 0.0)
-        needed = reports - first_of_others - first - np.arange(len(theirs))
+        needed = count - first_of_others - first - np.arange(len(theirs))
         return float(theirs @ at_least[np.clip(needed, 0, len(others))])
 
     # More than what the windows leave out and what rounding changes, in sums and in the probability of each person.
     slack = 1e-11 + n * sys.float_info.epsilon
-    fewest = bisect_left(range(n + 1), tail - slack, key=lambda people: probability(count, people))
-    too_many = bisect_left(range(n + 1), 1 - tail + slack, key=lambda people: probability(count + 1, people))
+    fewest = bisect_left(range(n + 1), tail - slack, key=lambda people: probability(capped, people))
+    too_many = bisect_left(range(n + 1), 1 - tail + slack, key=lambda people: probability(raised + 1, people))
     return min(fewest, n), max(too_many - 1, 0)
 
 
