@@ -2,7 +2,7 @@
 
     python benchmarks/readers.py                        two million rows
     python benchmarks/readers.py --rows 20000000        half a gigabyte, three minutes
-    python benchmarks/readers.py --compare              `compare` of a counted log beside the reader alone
+    python benchmarks/readers.py --counted              a log that is counted beside the reader alone
     python benchmarks/readers.py --hangs 30             on one core: does a command that refuses a file always end?
 
 DuckDB and Polars take part if they are installed; policysim does not need them. All read nine columns as text, in
@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 from logs import write
@@ -150,32 +151,35 @@ def installed() -> list[str]:
     return [name for name in READERS if find_spec(name)]
 
 
-def compared(folder: Path, n_rows: int) -> str:
-    """`compare` of a counted log in CSV, in one thread, beside the reader alone."""
-    write(folder, n_rows, 20, "csv")
-    (folder / "study.toml").write_text((folder / "study.toml").read_text() + "[privacy]\nepsilon = 1.0\n")
-    start = time.perf_counter()
-    for part in sorted((folder / "parts").iterdir()):
-        for _ in read_policysim(part):
-            pass
-    alone = time.perf_counter() - start
-    found = [{"what": "the reader alone", "seconds": f"{alone:.1f}", "times": "1.00"}]
-    commands = {"count_log": None, "compare": ["compare", "study.toml", "--workers", "1", "--out", "out"]}
-    for title, command in commands.items():
-        start = time.perf_counter()
-        if command is None:
-            from policysim.logs.counted_log import count_log  # noqa: PLC0415
-            from policysim.study.study_reader import load_study  # noqa: PLC0415
+def compared(folder: Path, n_rows: int, n_files: int) -> str:
+    """A counted log in CSV beside the reader alone: medians of five rounds, in turn."""
+    from policysim.logs.counted_log import count_log  # noqa: PLC0415
+    from policysim.study.study_reader import load_study  # noqa: PLC0415
 
-            count_log(load_study(folder / "study.toml").log)
-        else:
-            environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-            subprocess.run(
-                [sys.executable, "-m", "policysim", *command], cwd=folder, check=True, stdout=-3, env=environment
-            )
-        seconds = time.perf_counter() - start
-        found.append({"what": title, "seconds": f"{seconds:.1f}", "times": f"{seconds / alone:.2f}"})
-    return markdown(found)
+    folder.mkdir()
+    write(folder, n_rows, n_files, "csv")
+    log = load_study(folder / "study.toml").log
+    works: dict[str, Callable[[], object]] = {
+        "the reader alone": lambda: [n_rows for part in log.parts for n_rows in map(len, read_policysim(part))],
+        "count_log": lambda: count_log(log),
+    }
+    rounds = [{title: times(work) for title, work in works.items()} for _ in range(5)]
+    alone, rows = [spent["the reader alone"] for spent in rounds], []
+    for title in works:
+        row: dict[str, object] = {"what": title}
+        for place, unit in enumerate(("seconds", "processor seconds")):
+            own = [spent[title][place] for spent in rounds]
+            ratios = [mine / reader[place] for mine, reader in zip(own, alone, strict=True)]
+            row |= {unit: f"{median(own):.2f}", f"times the reader's {unit}": f"{median(ratios):.2f}"}
+        rows.append(row)
+    return markdown(rows)
+
+
+def times(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and processor seconds of all threads."""
+    start, before = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - start, time.process_time() - before
 
 
 def hangs(folder: Path, times: int) -> str:
@@ -230,7 +234,7 @@ def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--counted", action="store_true")
     parser.add_argument("--hangs", type=int, metavar="N")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -238,8 +242,10 @@ def main() -> None:
         told = [machine()]
         if chosen.hangs:
             told += [hangs(folder, chosen.hangs)]
-        elif chosen.compare:
-            told += [f"{chosen.rows:,} rows in 20 files of CSV:", compared(folder, chosen.rows)]
+        elif chosen.counted:
+            for n_files in (1, 20):
+                told += [f"{chosen.rows:,} rows of CSV, files: {n_files}"]
+                told += [compared(folder / str(n_files), chosen.rows, n_files)]
         else:
             told += [f"{chosen.rows:,} rows of nine columns:", speeds(folder, chosen.rows), messages(folder)]
     print(*told, sep="\n\n")

@@ -112,9 +112,8 @@ def coded(column: Any) -> tuple[IntArray, list[LevelKey]]:
     """
     import pandas as pd  # noqa: PLC0415 - half a second that most uses of this package do not need
 
-    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
     try:
-        positions, values = pd.factorize(plain)
+        positions, values = pd.factorize(column)
     except TypeError:
         raise ValueError(f"{column.name}: must hold one number, text, truth value or time in each row.") from None
     keys: dict[LevelKey, int] = {}

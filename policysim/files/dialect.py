@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -316,11 +316,14 @@ class Sample:
     first_line: int
     header: bool
     cut: bool
+    by_separator: dict[str, Rows] = field(default_factory=dict)
 
     def rows(self, separator: str) -> Rows:
         """The rows, if this stands between columns; without the last, if the text may be cut in it."""
-        rows = _rows_of(self.text, separator, self.first_line)
-        return rows[:-1] if self.cut and len(rows) > 1 else rows
+        if separator not in self.by_separator:
+            rows = _rows_of(self.text, separator, self.first_line)
+            self.by_separator[separator] = rows[:-1] if self.cut and len(rows) > 1 else rows
+        return self.by_separator[separator]
 
     def separator(self) -> str:
         """What stands between columns: what gives all rows the same number of them, at least two.

@@ -43,7 +43,7 @@ from policysim.logs.log_source import (
     is_column,
 )
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
+from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes, goes_with_one
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -258,12 +258,11 @@ def _log_of(columns: LogColumns, table: DataTable) -> tuple[LogTables, dict[str,
 
 def _distinct(columns: LogColumns, file: ColumnsFile) -> Iterator[tuple[pa.Table, NDArray[np.int64]]]:
     """The distinct rows of a file, and how many there are of each; some of several batches may be equal."""
-    few, names = DistinctRows(), list[str]()
+    few = DistinctRows()
     for rows in _batches(columns, file):
-        names = rows.column_names
         if not few.add(rows):
             yield each_once(rows)
-    yield from few.found(names)
+    yield from few.found()
 
 
 def _bad_rows(columns: LogColumns, file: ColumnsFile) -> BadRows:
@@ -339,9 +338,12 @@ def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecis
     """As for a log of rows: of each kind as many rows as the checks can tell apart."""
     counts = 1 if decisions.counts is None else decisions.counts
     rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, counts))
-    frame = source.space.decode(records[rows])
-    frame = frame.assign(**{name: values[rows] for name, values in decisions.outcomes.items()})
+    columns: dict[str, Any] = {name: values[rows] for name, values in decisions.outcomes.items()}
+    for (name, feature), codes in zip(source.features.items(), source.space.codes(records).T, strict=True):
+        # Of others nothing needs to be known, and kinds may be many.
+        if any(goes_with_one(codes, pd.factorize(values)[0]) for values in decisions.outcomes.values()):
+            columns[name] = np.array(feature.levels, dtype=object)[codes[rows]]
     first = map(one_line, open_columns(source.parts[0], source.form).schema.names)
-    others = pd.DataFrame(index=frame.index, columns=[name for name in first if name not in frame.columns], dtype=float)
-    table = DataTable(_said(source.parts), pd.concat([frame, others], axis=1))
-    check_outcomes(source, LogTables({TABLE: table}, ""))
+    others = [name for name in first if name not in {*source.features, *columns}]
+    frame = pd.DataFrame(columns | dict.fromkeys(others, np.nan), index=range(len(rows)))
+    check_outcomes(source, LogTables({TABLE: DataTable(_said(source.parts), frame)}, ""))

@@ -332,7 +332,11 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
     for name, feature in columns.features.items():
         column, must = table[name], level_wanted(feature)
         positions, keys = coded(column)
-        codes = codes_of_keys(feature, keys)[positions]
+        code_of_key = codes_of_keys(feature, keys)
+        codes = code_of_key[positions]
+        index = index * len(feature.levels) + codes
+        if (code_of_key >= 0).all():
+            continue
         gone = (codes < 0) & np.array([key == MISSING for key in keys], dtype=np.bool_)[positions]
         if columns.missing == EXCLUDE:
             left_out |= gone
@@ -341,7 +345,6 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
         named = f"; a value that means unknown is named in [data]: unknown = {{ {toml_text(name)} = [...] }}"
         hint = "" if feature.cuts else named
         bad.add_values(table, (codes < 0) & ~gone, name, column.array, must, show=columns.show_values, hint=hint)
-        index = index * len(feature.levels) + codes
     return np.where(left_out, -1, index)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
+from policies.arrays import IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable, numbers
 from policysim.logs.column_summary import ColumnSummary, is_follow_up, is_id, says, summarise
@@ -99,15 +100,20 @@ def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
     known = (feature.codes >= 0) & (outcome.codes >= 0)
     before, after = feature.codes[known], outcome.codes[known]
     counts = np.bincount(after, minlength=outcome.n_distinct)
-    if outcome.n_distinct < 2 or len(after) - counts.max() < FEWEST_ROWS:
-        return False
-    of_each = np.bincount(before)
-    if len(np.unique(before * outcome.n_distinct + after)) > np.count_nonzero(of_each):
+    if outcome.n_distinct < 2 or len(after) - counts.max() < FEWEST_ROWS or not goes_with_one(before, after):
         return False
     if feature.is_numeric:
         ordered = np.diff(after[np.argsort(before, kind="stable")])
         return bool((ordered >= 0).all() or (ordered <= 0).all())
+    of_each = np.bincount(before)
     return int(of_each[of_each > 0].min()) >= FEWEST_ROWS
+
+
+def goes_with_one(before: IntArray, after: IntArray) -> bool:
+    """Whether each value of a column goes with one value of another, by the codes of both, -1 where it is missing."""
+    known = (before >= 0) & (after >= 0)
+    pairs = np.unique(before[known] * (after.max(initial=0) + 1) + after[known])
+    return len(pairs) == len(np.unique(before[known]))
 
 
 def refuse_totals(tables: LogTables, source: LogSource) -> None:

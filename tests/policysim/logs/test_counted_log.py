@@ -109,8 +109,20 @@ def test_rows_of_few_values_are_counted_in_any_batches(cuts):
     few = DistinctRows()
     for first, end in pairwise([0, *sorted(cuts), len(rows)]):
         assert few.add(rows.slice(first, end - first))
-    ((found, counts),) = few.found(rows.column_names)
+    ((found, counts),) = few.found()
     assert by_row(found, counts) == counted_by_hand([rows])
+
+
+@given(order=st.permutations(["short", "long", "gaps"]))
+def test_codes_of_one_byte_are_counted_with_any_other_values(order):
+    """A column has more values than a byte has numbers, and each is counted whichever came first."""
+    signs = [chr(number) for number in range(32, 127)]
+    batches = {"short": signs * 2, "long": [f"{number:03}" for number in range(200)] + signs, "gaps": [*signs, None]}
+    tables = [pa.table({"sign": pa.array(batches[name], pa.string())}) for name in order]
+    few = DistinctRows()
+    assert all(map(few.add, tables))
+    ((found, counts),) = few.found()
+    assert by_row(found, counts) == counted_by_hand(tables)
 
 
 def test_rows_of_too_many_combinations_are_left_to_others(monkeypatch):
@@ -120,7 +132,7 @@ def test_rows_of_too_many_combinations_are_left_to_others(monkeypatch):
     assert not few.add(pa.table({"a": [f"x{number}" for number in range(11)], "b": ["0"] * 11}))
     assert few.add(pa.table({"a": ["z"], "b": ["0"]}))
     assert not few.add(pa.table({"a": ["x"], "b": [[0]]}))
-    ((found, counts),) = few.found(["a", "b"])
+    ((found, counts),) = few.found()
     assert by_row(found, counts) == {("'x'", "'0'"): 1, ("'y'", "'1'"): 1, ("'x'", "'1'"): 1, ("'z'", "'0'"): 1}
 
 
