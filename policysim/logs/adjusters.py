@@ -14,6 +14,7 @@ from policies.levels import MISSING, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.column_summary import first_numbers, is_id, sounds_later
+from policysim.logs.log_frame import covariate_matrix, is_real
 from policysim.logs.log_source import LogSource, is_column
 from policysim.logs.log_tables import LogTables
 
@@ -121,16 +122,32 @@ class Covariates:
         occurring, groups = np.unique(records, return_inverse=True)
         levels = zip(space.codes(occurring).T, space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-        others = [
-            frame.to_numpy(dtype=np.float64) for frame in (raw, adjusters) if frame is not None and frame.shape[1]
-        ]
-        if not others:
-            return cls(patients, groups)
-        numbers_of = np.hstack(others)
-        filled = with_means(numbers_of)  # a bin of its own says where one is missing
-        own = filled[:, 0 if raw is None else raw.shape[1] :]
+        cut, own = (
+            np.zeros((len(records), 0)) if frame is None else frame.to_numpy(dtype=np.float64)
+            for frame in (raw, adjusters)
+        )
+        return cls(patients, groups)._with_numbers(with_means(cut), own)  # a bin of its own says where one is missing
+
+    @classmethod
+    def of_frame(cls, frame: pd.DataFrame) -> Covariates:
+        """The same of columns of which nothing is declared: of words each is a level, and numbers are adjusters.
+
+        DataError as `log_frame.covariate_matrix`.
+        """
+        real = np.array([is_real(frame.iloc[:, place]) for place in range(frame.shape[1])], dtype=np.bool_)
+        words, own = (
+            covariate_matrix(columns) if columns.shape[1] else np.zeros((len(frame), 0))
+            for columns in (frame.loc[:, ~real], frame.loc[:, real])
+        )
+        patients, groups = np.unique(words, axis=0, return_inverse=True)
+        return cls(patients, groups)._with_numbers(np.zeros((len(frame), 0)), own)
+
+    def _with_numbers(self, cut: FloatArray, own: FloatArray) -> Covariates:
+        """The same with numbers of the rows: those of features that were cut, and those of adjusters."""
+        if not cut.shape[1] + own.shape[1]:
+            return self
         above = (own > np.median(own, axis=0))[:, [len(np.unique(column)) > 2 for column in own.T]]
-        return cls(np.hstack([patients[groups], filled, above]), np.arange(len(records)))
+        return Covariates(np.hstack([self.rows, cut, own, above]), np.arange(len(own)))
 
 
 def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataFrame:

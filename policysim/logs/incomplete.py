@@ -18,7 +18,7 @@ from policysim.logs.censoring import by_arm
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.log_source import CONSTANT
 from policysim.logs.outcome_models import PRODUCTS, predicted_without, with_missing
-from policysim.logs.treatments import estimate_observed
+from policysim.logs.treatments import dealt_parts, estimate_observed
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,13 @@ class Incomplete:
     covariates: Covariates
     parts: IntArray
     known_chances: dict[bytes, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: LoggedData, covariates: Covariates, seen: BoolArray, parts: IntArray | None = None) -> Incomplete:
+        """With rows dealt into parts so that each has its share of an arm's outcomes, observed and not."""
+        if parts is None:
+            parts = dealt_parts(2 * data.actions + seen, clusters=data.clusters)
+        return cls(data, covariates, parts)
 
     def predicted(self, data: LoggedData, name: str) -> FloatArray:
         """q(x, a) of each row, fitted without its part to what is known by an outcome model, (n_rows, k)."""

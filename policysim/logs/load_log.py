@@ -30,10 +30,8 @@ from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import (
     arm_shares,
     counted_parts,
-    dealt_parts,
     estimate_propensities,
     lot,
-    observed_propensities,
     one_hot_columns,
     read_propensities,
     taken_in_column,
@@ -282,9 +280,7 @@ def log_of(
     data = LoggedData(actions, np.zeros(len(kept)), propensities, names, counts=counts, costs=costs, clusters=clusters)
     if not models:
         covariates = Covariates(np.zeros((1, 0)), np.zeros(len(kept), dtype=np.intp))
-    if parts is None:
-        parts = dealt_parts(2 * actions + seen, clusters=clusters)
-    incomplete = Incomplete(data, covariates, parts)
+    incomplete = Incomplete.of(data, covariates, seen, parts)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
     follow_up, censored, shown = source.follow_up, pd.DataFrame(columns=CENSORING), {}
     if follow_up and decisions.followed:
@@ -407,19 +403,6 @@ class LoggedDecisions:
         """The rows that have a treatment; DataError as `kept`."""
         self.kept()
         return np.flatnonzero(self.actions >= 0)
-
-    def known_propensities(self) -> FloatArray | None:
-        """Those of the rows that have a reward, see `observed_propensities`; None: they are to be made."""
-        if self.propensities is None:
-            return None
-        treated = np.flatnonzero(self.actions >= 0)
-        return observed_propensities(
-            self.propensities[treated],
-            self.actions[treated],
-            ~np.isnan(self.rewards[treated]),
-            len(self.names),
-            self.counts_of(treated),
-        )
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""

@@ -20,13 +20,14 @@ from envs.toml_reader import FINITE
 from policies.arrays import FloatArray, IntArray
 from policies.levels import MISSING, Levels, level_codes, level_key
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import ONE_VALUE, DataTable, numbers
+from policysim.files.data_table import ONE_VALUE, DataTable, missing, numbers
 from policysim.files.probability_table import distributions
 from policysim.logs.clusters import folds_of_clusters, whole_clusters
 from policysim.logs.log_source import NUMBER_WANTED
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
 FEWEST_ROWS = 2  # for a standard error
+EXCLUDED = '; read_log(missing="exclude") makes up for missing ones'
 # Columns that the simulator's own logs have besides. Outcomes are known after treatment: nothing may be predicted from
 # them; patients are only counted.
 PATIENT, OUTCOME_PREFIX = "patient", "outcome_"
@@ -38,7 +39,8 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
     Parameters
     ----------
     log : DataFrame
-        With the columns action, reward and propensity.
+        With the columns action, reward and propensity. A reward may be NaN where `read_log` has counted those that are
+        missing (`.attrs["missing"]`).
     actions : sequence, optional
         All actions in the order of a policy's columns. By default the categories of a categorical column, else the
         values that occur, sorted.
@@ -65,7 +67,11 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
     outside = ~((propensities > 0) & (propensities <= 1))
     bad, table = BadRows(), DataTable("log", log)
     bad.add_values(table, codes < 0, ACTION, log[ACTION].array, f"must be one of {', '.join(names)}")
-    bad.add_values(table, ~(np.abs(rewards) <= FINITE), REWARD, log[REWARD].array, NUMBER_WANTED)
+    gaps = missing(log[REWARD], np.isnan(rewards))
+    bad.add_values(table, ~(np.abs(rewards) <= FINITE) & ~gaps, REWARD, log[REWARD].array, NUMBER_WANTED)
+    counted = log.attrs.get("missing")
+    if gaps.sum() > (sum(counted.values()) if isinstance(counted, dict) else 0):
+        bad.add_values(table, gaps, REWARD, log[REWARD].array, NUMBER_WANTED, hint=EXCLUDED)
     bad.add_values(table, outside, PROPENSITY, log[PROPENSITY].array, "must be a probability > 0 and <= 1")
     bad.raise_if_any()
     return LoggedData(codes, rewards, propensities, names)

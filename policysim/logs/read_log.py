@@ -16,6 +16,7 @@ from policies.levels import LevelKey, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.csv_format import CsvFormat
 from policysim.files.data_table import read_table, typed
+from policysim.logs.adjusters import Covariates
 from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
@@ -23,7 +24,6 @@ from policysim.logs.log_frame import (
     PROPENSITY,
     REWARD,
     as_list,
-    covariate_matrix,
     known_before,
     one_of,
 )
@@ -102,11 +102,10 @@ def read_log(
     separator, decimal, encoding : str
         How a text file is written, where its beginning leaves that open (`policysim.files.csv_format.CsvFormat`).
     missing : str
-        What is done with rows without an outcome: "refuse" (they are bad rows), "exclude" (their number for each
-        treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`). "exclude" is right if
-        outcomes are missing by chance within each treatment: propensities become those of the rows that are left,
-        multiplied by the share of their treatment's rows that have an outcome over that of all rows. Rows without a
-        treatment are left out with "exclude", and bad rows otherwise.
+        What is done with rows without an outcome: "refuse" (they are bad rows), "exclude" (their `reward` is NaN, and
+        their number for each treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`).
+        With "exclude" `evaluate_log` makes up for them by a model of which outcomes are observed, as for the log of a
+        study. Rows without a treatment are left out with "exclude", and bad rows otherwise.
     range : tuple of float, optional
         The lowest and the highest possible reward; rows outside are bad. By default any finite reward will do.
     unknown : sequence, or mapping of str to sequence
@@ -286,14 +285,15 @@ def _covariate_frame(tables: LogTables, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame, *, by_shares: bool) -> pd.DataFrame:
-    kept = decisions.kept()
+    kept = decisions.treated()
     covariates, actions = covariates.iloc[kept], decisions.actions[kept]
-    propensities = decisions.known_propensities()
     if by_shares:
         propensities = arm_shares(actions, len(decisions.names))
-    elif propensities is None:
-        matrix = covariate_matrix(known_before(covariates))
-        propensities = estimate_propensities(matrix, np.arange(len(kept)), actions, decisions.names)
+    elif decisions.propensities is None:
+        patients = Covariates.of_frame(known_before(covariates))
+        propensities = estimate_propensities(patients.patients, patients.groups, actions, decisions.names)
+    else:
+        propensities = decisions.propensities[kept]
     taken = pd.Categorical.from_codes(actions, categories=pd.Index(decisions.names))
     own = {ACTION: taken, REWARD: decisions.rewards[kept], PROPENSITY: propensities}
     log = pd.concat([pd.DataFrame(own, index=covariates.index), covariates], axis=1)

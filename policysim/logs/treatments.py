@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from envs.toml_reader import unknown
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
@@ -16,7 +15,7 @@ from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.clusters import folds_of_clusters
-from policysim.logs.log_frame import averaged, patients_by_code
+from policysim.logs.log_frame import patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE
 from policysim.logs.outcome_models import FEWEST_ROWS, one_thread, with_products
 from policysim.logs.toml_text import toml_string
@@ -168,34 +167,6 @@ def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None
     sizes = patients_by_code(actions, counts, n_actions)
     shares: FloatArray = sizes / sizes.sum()
     return shares[actions]
-
-
-def observed_propensities(
-    propensities: FloatArray,
-    actions: IntArray,
-    observed: NDArray[np.bool_],
-    n_actions: int,
-    counts: IntArray | None = None,
-) -> FloatArray:
-    """The propensities of the rows that have an outcome, (n_observed,), where the others are left out.
-
-    Each is multiplied by the share of its treatment's rows that have an outcome over that of all rows, and at most 1:
-    of a treatment whose outcomes are often missing, each row that is left stands for more patients. With outcomes
-    missing by chance within each treatment, E w r over the rows that are left is then what it was over all. `counts`
-    says how many patients each row stands for.
-
-    Examples
-    --------
-    Half the rows of treatment 1 have no outcome, so that it is 1 of 3 of those that are left:
-
-    >>> taken, seen = np.array([0, 0, 1, 1]), np.array([True, True, True, False])
-    >>> observed_propensities(np.full(4, 0.5), taken, seen, 2).round(3).tolist()
-    [0.667, 0.667, 0.333]
-    """
-    rows = patients_by_code(actions, counts, n_actions)
-    seen = patients_by_code(actions[observed], None if counts is None else counts[observed], n_actions)
-    shares: FloatArray = np.divide(seen, rows, out=np.ones(n_actions), where=rows > 0) / averaged(observed, counts)
-    return np.minimum(propensities[observed] * shares[actions[observed]], 1)
 
 
 def estimate_propensities(

@@ -28,6 +28,7 @@ from policysim.logs.adjusters import Covariates
 from policysim.logs.censoring import censoring_words
 from policysim.logs.clusters import read_clusters, require_clusters
 from policysim.logs.counted_log import count_parts, is_counted, open_log, require_countable_model
+from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -78,7 +79,8 @@ def evaluate_log(
     Parameters
     ----------
     log : DataFrame, n_rows
-        A row for each decision: `action`, `reward` (more is better), `propensity` (the probability with which the
+        A row for each decision: `action`, `reward` (more is better; NaN where `read_log` with missing="exclude" found
+        none: which are observed is then modelled by the covariates), `propensity` (the probability with which the
         logged action was taken) and covariates, which are all other columns but `patient` and outcome_...: so
         `policysim simulate --log` names what counts patients and what is known only after treatment.
     probabilities : array, (n_rows, k), or DataFrame
@@ -176,6 +178,9 @@ def evaluate_log(
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
     require_allowed(study, policy, data, table)
+    seen = ~np.isnan(data.rewards)
+    if not seen.all():
+        data = Incomplete.of(data, Covariates.of_frame(known), seen).column(data.rewards)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)

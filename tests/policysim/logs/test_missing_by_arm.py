@@ -1,81 +1,95 @@
-"""Outcomes that are missing more often in one arm than in another: rows that are left out must not bias anything."""
-
-from functools import cache
+"""Outcomes that are missing more often in one arm than in another: they must not bias anything, nor make an effect."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import policysim as ps
+from policysim.files.probability_table import read_probability_table
 from policysim.logs.read_log import read_log
-from policysim.logs.treatments import estimate_propensities, observed_propensities
-from policysim.trials.evaluate_log import evaluate_log
+from policysim.trials.evaluate_log import evaluate_log, evaluate_on
+from policysim.trials.outside_policy import table_policy
 
-LOGS = 16
-THIRD_ARM = np.array([0, 0, 1.0])
+LOGS = 6
+OPTIONS = {"treatment": "arm", "outcome": "success", "missing": "exclude"}
 
 
-def trial(seed, n=1500, shares=(1 / 3, 1 / 3, 1 / 3)):
-    """Three arms by lot, worth 0.5 each; 30 % of the outcomes of the last one are missing by chance."""
+def trial(seed, n=900, shares=(1 / 3, 1 / 3, 1 / 3)):
+    """Three arms by lot, worth 0.5 each; 30 % of the outcomes of the last one are missing, all of them of the ill."""
     rng = np.random.default_rng(seed)
-    x, arm = rng.normal(size=n), rng.choice(3, n, p=shares)
-    success = (rng.random(n) < np.clip(0.5 + 0.2 * x, 0, 1)).astype(float)
-    success[(arm == 2) & (rng.random(n) < 0.3)] = np.nan
-    return pd.DataFrame({"arm": arm, "success": success, "x": x, "chance": np.array(shares)[arm]})
+    state, arm = rng.choice(["ill", "well"], n), rng.choice(3, n, p=shares)
+    success = (rng.random(n) < np.where(state == "ill", 0.2, 0.8)).astype(float)
+    success[(arm == 2) & (state == "ill") & (rng.random(n) < 0.6)] = np.nan
+    return pd.DataFrame({"arm": arm, "success": success, "state": state, "chance": np.array(shares)[arm]})
 
 
-@cache
-def logs(propensity, shares):
-    """Trials as they are read, the same for all estimators."""
-    options = {"treatment": "arm", "outcome": "success", "propensity": propensity, "missing": "exclude"}
-    read = (read_log(trial(seed, shares=shares), **options) for seed in range(LOGS))
-    return [log[["action", "reward", "propensity", "x"]] for log in read]
+# Three standard errors of a mean over six logs. Of the rows with an outcome alone the third arm has (.5 * .8 + .2 * .2)
+# / .7 = .63 in place of .5, which is ten.
+@pytest.mark.usefixtures("few_trees")
+@pytest.mark.parametrize(("estimator", "shares"), [("dr", (1 / 3, 1 / 3, 1 / 3)), ("ips", (0.5, 0.3, 0.2))])
+def test_no_estimator_is_biased_by_outcomes_that_patients_of_one_arm_lack(estimator, shares):
+    found = []
+    for seed in range(LOGS):
+        log = read_log(trial(seed, shares=shares), propensity="chance", **OPTIONS)
+        found.append(evaluate_log(log, np.tile([0, 0, 1.0], (len(log), 1)), estimator=estimator))
+    error = np.mean([each.value for each in found]) - 0.5
+    assert abs(error) <= 3 * np.sqrt(sum(each.standard_error**2 for each in found)) / LOGS
 
 
-def off(estimator, propensity, shares=(1 / 3, 1 / 3, 1 / 3), policy=THIRD_ARM):
-    """Standard errors that the mean estimate over many logs is from 0.5, which is true by symmetry."""
-    found = [
-        evaluate_log(log, np.tile(policy, (len(log), 1)), estimator=estimator).value for log in logs(propensity, shares)
-    ]
-    return (np.mean(found) - 0.5) / (np.std(found, ddof=1) / np.sqrt(LOGS))
+def test_rows_without_an_outcome_stay_with_the_propensities_that_they_had():
+    table = trial(1).assign(arm=lambda rows: rows["arm"].where(rows.index != 7))
+    log = read_log(table, propensity="chance", **OPTIONS)
+    left = table.drop(index=7)
+    assert log.index.equals(left.index) and log["propensity"].equals(left["chance"].rename("propensity"))
+    np.testing.assert_array_equal(log["reward"], left["success"])
+    assert log.attrs["missing"] == {"0": 0, "1": 0, "2": int(left["success"].isna().sum())}
 
 
-# Four standard errors of a mean over 16 logs, themselves estimated: by Student's t 1 in 860 each, and the seeds are
-# fixed. Without the share of observed rows IPS of the third arm is 0.7 / 0.9 of what it should be: 0.11 too little, 19
-# of them.
-@pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
-@pytest.mark.parametrize(
-    ("propensity", "shares"),
-    [("equal", (1 / 3, 1 / 3, 1 / 3)), ("chance", (0.5, 0.3, 0.2))],
-)
-def test_no_estimator_is_biased_by_outcomes_missing_by_chance_in_one_arm(estimator, propensity, shares):
-    assert abs(off(estimator, propensity, shares)) <= 4
+def test_nobody_else_may_leave_a_reward_out():
+    log, policy = read_log(trial(1), propensity="equal", **OPTIONS), np.tile([0, 0, 1.0], (900, 1))
+    gap = int(np.flatnonzero(log["reward"].isna())[0])
+    log.attrs.clear()
+    said = f'row {gap}: reward: .* is missing; read_log\\(missing="exclude"\\) makes up for missing ones'
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(log, policy)
+    whole = read_log(trial(1).fillna({"success": 1}), propensity="equal", **OPTIONS)
+    whole.loc[3, "reward"] = np.nan
+    with pytest.raises(ValueError, match="row 3: reward: "):
+        evaluate_log(whole, policy)
 
 
-def test_propensities_are_those_of_the_rows_that_are_left():
-    taken = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    seen = np.array([True, True, True, True, True, False, False, True])
-    # 6 of 8 are left: 4 of 4 and 2 of 4, so factors 4/3 and 2/3, and never more than 1.
-    given = np.array([0.5, 0.6, 0.9, 0.3, 0.5, 0.1, 0.1, 0.9])
-    found = observed_propensities(given, taken, seen, 3)
-    np.testing.assert_allclose(found, [2 / 3, 0.8, 1, 0.4, 1 / 3, 0.6], rtol=1e-15)
-    # Nothing missing changes nothing, bit for bit.
-    assert observed_propensities(given, taken, np.ones(8, dtype=bool), 3).tolist() == given.tolist()
+STUDY = """[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "estimate"
+outcome = { success = 1.0 }
+missing = "exclude"
+adjust_for = ["age"]
+[data.features]
+state = { levels = ["ill", "well"] }
+"""
 
 
 @pytest.mark.usefixtures("few_trees")
-def test_estimated_propensities_are_fitted_to_the_rows_that_are_left():
-    table = trial(3, n=300)
-    log = read_log(table, treatment="arm", outcome="success", propensity="estimate", missing="exclude")
-    left = table.dropna()
-    kept = left[["x", "chance"]].to_numpy()
-    expected = estimate_propensities(kept, np.arange(len(left)), left["arm"].to_numpy(), ("0", "1", "2"))
-    np.testing.assert_allclose(log["propensity"], expected, rtol=1e-9)
+def test_a_frame_and_a_study_of_its_file_have_the_same_estimates(tmp_path):
+    """The same columns of 0 and 1 for words whose levels are declared as they occur, and numbers as they are."""
+    table = trial(2, n=400).drop(columns="chance").sort_values("state", kind="stable")
+    table["age"] = np.random.default_rng(3).normal(50, 10, len(table)).round(1)
+    table.to_csv(tmp_path / "trial.csv", index=False)
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "policy.csv").write_text("state,p_0,p_1,p_2\nill,0.1,0.2,0.7\nwell,0.5,0.3,0.2\n")
+    study, policy = ps.load_study(tmp_path / "study.toml"), read_probability_table(tmp_path / "policy.csv")
+    log = read_log(table[["state", "age", "arm", "success"]], propensity="estimate", **OPTIONS)
+    chances = np.where((log["state"] == "ill").to_numpy()[:, None], [0.1, 0.2, 0.7], [0.5, 0.3, 0.2])
+    of_file = evaluate_on(study, table_policy(policy, None), estimator="dr")[1].estimate
+    of_frame = evaluate_log(log, chances)
+    assert of_frame.value == pytest.approx(of_file.value, rel=1e-12)
+    assert of_frame.standard_error == pytest.approx(of_file.standard_error, rel=1e-12)
 
 
 @pytest.mark.usefixtures("few_trees")
 def test_outcomes_of_simulated_logs_do_not_predict_the_treatment():
-    table = trial(4, n=300)
-    options = {"treatment": "arm", "outcome": "success", "propensity": "estimate", "missing": "exclude"}
+    table, options = trial(4, n=300), {**OPTIONS, "propensity": "estimate"}
     found = read_log(table.assign(outcome_ill=table["arm"], patient=range(300)), **options)
     assert found["propensity"].tolist() == read_log(table, **options)["propensity"].tolist()
     assert {"outcome_ill", "patient"} <= set(found.columns)
