@@ -50,12 +50,15 @@ class DataTable:
         Where it came from; None for a data frame.
     header : bool
         Whether its columns have names; else these are their places, and a file's first line is a row.
+    before : int
+        How many rows stand before these in the whole table, of which they are a part.
     """
 
     name: str
     rows: pd.DataFrame | pa.Table
     file: ColumnsFile | None = None
     header: bool = True
+    before: int = 0
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -101,15 +104,19 @@ class DataTable:
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it: file, line (of text) and row; rows of files count from 1, of frames from 0."""
-        if self.file:
-            return self.file.places(rows)
-        return [f"{self.name}: row {row}" for row in rows]
+        rows = [self.before + row for row in rows]
+        return self.file.places(rows) if self.file else [f"{self.name}: row {row}" for row in rows]
 
     def short_place(self, row: int) -> str:
         """The line of a text file, or else the row."""
+        row += self.before
         if self.file and self.file.is_text:
             return f"line {self.file.lines([row])[0]}"
         return f"row {row + 1 if self.file else row}"
+
+    def part(self, start: int, end: int) -> DataTable:
+        """The rows from one to before another."""
+        return replace(self, rows=self.rows[start:end], before=self.before + start)
 
     def with_bare_names(self) -> DataTable:
         """The same, without margins around the names of columns, which some tools write behind commas."""

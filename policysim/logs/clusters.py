@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -113,7 +112,7 @@ def deciding_columns(
     for name in columns:
         counts: IntArray | None = None
         for most in FIRST_ROWS:
-            counts = _whole_values(replace(table, rows=table.rows[:most]), name, actions[:most], n_actions)
+            counts = _whole_values(table.part(0, most), name, actions[:most], n_actions)
             if counts is None:
                 break
         if counts is None or np.count_nonzero(shares) < 2:

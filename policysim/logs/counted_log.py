@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,7 +43,7 @@ from policysim.logs.log_source import (
     is_column,
 )
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes, goes_with_one
+from policysim.logs.outcomes import FEWEST_ROWS, FIRST_ROWS, check_outcomes, goes_with_one, refuse_total
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -239,7 +239,7 @@ def count_part(columns: LogColumns, part: Path) -> PartCounts:
     total, unknown = Kinds(tuple(columns.outcome), columns.later), dict.fromkeys(columns.unknown, 0)
     file = open_columns(part, columns.form)
     for distinct, counts in _distinct(columns, file):
-        tables, where = _log_of(columns, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)))
+        tables, where = _log_of(columns, distinct)
         unknown = {column: count + int(counts[where[column]].sum()) for column, count in unknown.items()}
         kinds = _kinds(columns, tables, BadRows())
         if kinds is None:
@@ -256,45 +256,51 @@ def _log_of(columns: LogColumns, table: DataTable) -> tuple[LogTables, dict[str,
     return LogTables({TABLE: table}, "").without_unknown(columns.unknown)
 
 
-def _distinct(columns: LogColumns, file: ColumnsFile) -> Iterator[tuple[pa.Table, NDArray[np.int64]]]:
+def _distinct(columns: LogColumns, file: ColumnsFile) -> Iterator[tuple[DataTable, NDArray[np.int64]]]:
     """The distinct rows of a file, and how many there are of each; some of several batches may be equal."""
-    few = DistinctRows()
-    for rows in _batches(columns, file):
-        if not few.add(rows):
-            yield each_once(rows)
-    yield from few.found()
+    few, name = DistinctRows(), file.path.as_posix()
+    for patients in _patients(columns, file):
+        if not few.add(patients.rows):
+            rows, counts = each_once(patients.rows)
+            yield DataTable(name, rows), counts
+    for rows, counts in few.found():
+        yield DataTable(name, rows), counts
 
 
 def _bad_rows(columns: LogColumns, file: ColumnsFile) -> BadRows:
     """The bad rows of a file that has some, which is read again: where each is, but not what it holds."""
-    bad, before, name = BadRows(), 0, file.path.as_posix()
-    for rows in _batches(columns, file):
-        distinct = DataTable(name, each_once(rows)[0].to_pandas(ignore_metadata=True))
+    bad = BadRows()
+    for patients in _patients(columns, file):
+        distinct = DataTable(patients.name, each_once(patients.rows)[0])
         if _kinds(columns, _log_of(columns, distinct)[0], BadRows()) is None:  # now row by row
-            table = _PartTable(name, rows.to_pandas(ignore_metadata=True), file, file.header, before)
-            _kinds(columns, _log_of(columns, table)[0], bad)
+            _kinds(columns, _log_of(columns, patients)[0], bad)
             bad.tables = [_without_rows(known) for known in bad.tables]
-        before += len(rows)
     return bad
 
 
 def _without_rows(table: PlacedRows) -> PlacedRows:
     """The same table, which can still say where a row was."""
-    return replace(table, rows=table.rows[:0].copy()) if isinstance(table, _PartTable) else table
+    return replace(table, rows=pd.DataFrame()) if isinstance(table, DataTable) else table
 
 
-@dataclass(frozen=True, eq=False)
-class _PartTable(DataTable):
-    """Some rows of a file, behind so many."""
+def _patients(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
+    """The columns that are read, some rows at a time; DataError behind the last if that is a row of totals."""
+    first = last = None
+    for part in _batches(columns, file):
+        end = len(part) - 1
+        first, last = first or part.part(0, min(end, FIRST_ROWS)), part.part(end, end + 1)
+        yield part
+    if first and last and isinstance(columns, LogSource):
+        known = functools.partial(_known_values, columns)
+        refuse_total(columns, known(first), known(last), lambda: map(known, _batches(columns, file)))
 
-    before: int = 0
 
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Each row, counted from the file's first."""
-        return super().places([self.before + row for row in rows])
+def _known_values(columns: LogColumns, table: DataTable) -> DataTable:
+    """A table without the values that mean unknown."""
+    return _log_of(columns, table)[0].features
 
 
-def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[pa.Table]:
+def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
     """The columns that are read, some rows at a time."""
     own = {one_line(name): name for name in file.schema.names}
     chance = (columns.propensity,) if is_column(columns.propensity) else ()
@@ -306,8 +312,11 @@ def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[pa.Table]:
                 f"{file.path.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
                 f"{', '.join(own)}"
             )
+    before = 0
     for batch in file.batches([own[name] for name in names]):
-        yield pa.Table.from_batches([batch]).rename_columns(names)
+        rows = pa.Table.from_batches([batch]).rename_columns(names)
+        yield DataTable(file.path.as_posix(), rows, file, file.header, before)
+        before += len(rows)
 
 
 def _kinds(columns: LogColumns, tables: LogTables, bad: BadRows) -> NDArray[np.int64] | None:

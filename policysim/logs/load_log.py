@@ -166,7 +166,8 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    refuse_totals(tables, source)
+    for table in tables.by_role.values():
+        refuse_totals(source, table)
     decisions = read_decisions(tables, source, bad).without(records < 0)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables.features, str(source.propensity), decisions, show=bad.show)

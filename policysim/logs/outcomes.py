@@ -7,7 +7,7 @@ study, `outcome_checked = ["column"]`. A last row of totals, as spreadsheets wri
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -116,43 +116,52 @@ def goes_with_one(before: IntArray, after: IntArray) -> bool:
     return len(pairs) == len(np.unique(before[known]))
 
 
-def refuse_totals(tables: LogTables, source: LogSource) -> None:
+def refuse_totals(source: LogSource, table: DataTable) -> None:
     """DataError for a last row of totals: one that says so, or whose outcome is the sum of those above it."""
-    words = [name for name in (source.id, source.treatment, *source.joined, *source.features) if name]
-    sums = [name for name in source.outcome if name not in source.outcome_checked and name not in source.codes]
-    for table in tables.by_role.values():
-        if len(table) <= FEWEST_SUMMED:
-            continue
-        last = _some(table, len(table) - 1, len(table))
-        for name in [name for name in words if name in table.columns]:
+    end = len(table) - 1
+    refuse_total(source, table.part(0, min(end, FIRST_ROWS)), table.part(end, end + 1), lambda: [table])
+
+
+def refuse_total(
+    source: LogSource, first: DataTable, last: DataTable, parts: Callable[[], Iterable[DataTable]]
+) -> None:
+    """The same of a table that is read in parts.
+
+    Parameters
+    ----------
+    source : LogSource
+    first, last : DataTable
+        Some rows above the last, and the last.
+    parts : callable
+        Returns all rows, the last among them; called only if the first ones leave it possible that the last is a total.
+    """
+    if len(first) < FEWEST_SUMMED:
+        return
+    out = f"a row of totals is no patient: {TAKE_OUT}"
+    for name in (source.id, source.treatment, *source.joined, *source.features):
+        if name in last.columns:
             text = str(last[name].iloc[0]).strip()
             declared = [value for value, _ in source.treatments] if name == source.treatment else []
-            if name in source.features:
-                declared = [str(level) for level in source.features[name].levels]
+            declared += [str(level) for level in source.features[name].levels] if name in source.features else []
             if text.casefold() in TOTALS and text not in declared:
-                raise DataError(f"{_place(table)}: {name}: {text!r}: a row of totals is no patient: {TAKE_OUT}")
-        for name in [name for name in sums if name in table.columns and _is_total(table, last, name)]:
+                raise DataError(f"{last.places([0])[0]}: {name}: {text!r}: {out}")
+    for name in [name for name in source.outcome if name not in source.outcome_checked and name not in source.codes]:
+        if name in last.columns and _is_total(name, first, last, parts):
             checked = toml_value([*source.outcome_checked, name])
             raise DataError(
-                f"{_place(table)}: {name}: is the sum of the rows above: a row of totals is no patient: {TAKE_OUT}; if "
-                f"it is a patient's, write outcome_checked = {checked} in [data]"
+                f"{last.places([0])[0]}: {name}: is the sum of the rows above: {out}; if it is a patient's, write "
+                f"outcome_checked = {checked} in [data]"
             )
 
 
-def _is_total(table: DataTable, last: DataTable, column: str) -> bool:
+def _is_total(column: str, first: DataTable, last: DataTable, parts: Callable[[], Iterable[DataTable]]) -> bool:
     """Whether the last row is the sum of the others in a column, more than twice as large as each of them."""
-    end = abs(float(numbers(last[column])[0]))
-    for rows in (min(FIRST_ROWS, len(table) - 1), len(table) - 1):
-        above = np.abs(np.nan_to_num(values := numbers(_some(table, 0, rows)[column])))
-        if not above.max() < MOST_OF_SUM * end:
-            return False  # as of nearly all columns, without a look at all rows
-    return bool(abs(abs(np.nansum(values)) - end) <= ROUNDED * end)
-
-
-def _some(table: DataTable, start: int, end: int) -> DataTable:
-    return replace(table, rows=table.rows[start:end])
-
-
-def _place(table: DataTable) -> str:
-    """Where the last row is; only now is a large file read for its line."""
-    return table.places([len(table) - 1])[0]
+    end = float(numbers(last[column])[0])
+    large = MOST_OF_SUM * abs(end)
+    if not np.abs(np.nan_to_num(numbers(first[column]))).max() < large:
+        return False  # as of nearly all columns, without a look at all rows
+    total, n_large = -end, -1  # the last row is no part of its sum
+    for part in parts():
+        values = np.nan_to_num(numbers(part[column]))
+        total, n_large = total + values.sum(), n_large + int((np.abs(values) >= large).sum())
+    return n_large == 0 and bool(abs(abs(total) - abs(end)) <= ROUNDED * abs(end))

@@ -1,5 +1,6 @@
 """Logs in many files, counted: the same numbers whatever the files, those of the rows, and what cannot be counted."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -15,11 +16,13 @@ from parts_work import bits, log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.errors import UsageError
+from policysim.files import columns_file
 from policysim.files.bad_rows import DataError
+from policysim.files.dialect import BLOCK
 from policysim.files.many_files import files_of, is_many
 from policysim.logs import counted_log, distinct_rows, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
-from policysim.logs.distinct_rows import DistinctRows, each_once
+from policysim.logs.distinct_rows import MOST_CELLS, DistinctRows, each_once
 from policysim.logs.kinds import Counted, Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
@@ -231,6 +234,39 @@ def test_a_row_in_a_later_batch_is_named_by_its_place_in_the_file(tmp_path, monk
     frame.loc[1100, "chance"] = 0.0
     with pytest.raises(DataError, match=r"0000\.parquet: row 1101: chance: "):
         counted(tmp_path, frame, 1, "parquet")
+
+
+@pytest.mark.parametrize(("block", "cells"), [(BLOCK, MOST_CELLS), (2_000, 1)])
+def test_a_row_of_totals_at_the_end_of_a_file_is_no_patient(tmp_path, monkeypatch, block, cells):
+    """Whether rows are counted in an array or batch by batch."""
+    monkeypatch.setattr(columns_file, "BLOCK", block)
+    monkeypatch.setattr(distinct_rows, "MOST_CELLS", cells)
+    frame = FRAME.drop(columns="cured").assign(cost=100.0 + np.arange(len(FRAME)) % 13)
+    study = write_parts(tmp_path, frame, 3)
+    text = study.read_text().replace("{ cured = 1.0 }", "{ cost = -1 }\nrange = [-1e6, 0]")
+    study.write_text(text)
+    assert count_log(load_study(study).log).n_read == len(FRAME)
+    part = tmp_path / "parts" / "0001.csv"
+    rows = pd.read_csv(part)
+
+    def write(total):
+        pd.concat([rows, rows.tail(1).assign(cost=total)]).to_csv(part, index=False)
+
+    write(rows["cost"].sum())
+    where = f"{part.as_posix()}:402: row 401: cost: is the sum of the rows above: a row of totals is no patient: "
+    with pytest.raises(DataError, match=re.escape(where)):
+        count_log(load_study(study).log)
+    study.with_name("one.toml").write_text(text.replace('"parts"', '"parts/0001.csv"'))
+    with pytest.raises(DataError, match=re.escape(where)):
+        load_log(load_study(study.with_name("one.toml")).log)
+    study.write_text(text.replace("range =", 'outcome_checked = ["cost"]\nrange ='))
+    assert count_log(load_study(study).log).n_read == len(FRAME) + 1
+    study.write_text(text)
+    write(rows["cost"].sum() - 1)
+    assert count_log(load_study(study).log).n_read == len(FRAME) + 1
+    pd.concat([rows, rows.tail(1).assign(ill="Total")]).to_csv(part, index=False)
+    with pytest.raises(DataError, match=re.escape(f"{part.as_posix()}:402: row 401: ill: 'Total': a row of totals")):
+        count_log(load_study(study).log)
 
 
 def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, capsys):
