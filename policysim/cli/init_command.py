@@ -10,27 +10,10 @@ from pathlib import Path
 
 from policysim.cli.options import Commands, add_format, add_json, chosen_format, names
 
-OPTIONS = {
-    "treatment": ("COLUMN", "the treatment; or one,two: columns that form it together"),
-    "outcome": ("COLUMN", "the outcome: numbers; or NAME=WEIGHT,...; or COLUMN:WORD=NUMBER,..."),
-    "time": ("COLUMN", "in place of an outcome: the time to an event or to the end of follow-up"),
-    "event": ("COLUMN", "1 for the event, 0 if follow-up ended before; or COLUMN:event=2,censored=1,..."),
-    "horizon": ("TIME", "with --time: success is to be free of the event at this time"),
-    "id": ("COLUMN", "the patients' ids; none: each row is another patient"),
-    "cluster": (
-        "COLUMN",
-        "patients who were treated together, such as villages; the id, if a patient has several rows",
-    ),
-    "assigned": ("HOW", "randomised, randomised:2,1 (a ratio), by-doctors, or a column of propensities"),
-    "features": ("COLUMNS", "the columns from before treatment, with commas between; all: all that are left"),
-    "adjust-for": (
-        "COLUMNS",
-        "further columns from before treatment: adjusted for as they are, and no part of the record",
-    ),
-    "unknown": ("COLUMN=VALUE", "values that stand for unknown, with commas between; none"),
-    "missing": ("WHAT", "exclude: leave out rows without a value of a feature; level: a level NA"),
-}
-LISTS = ("treatment", "features", "adjust-for", "unknown", "missing")
+# By option: what stands for its value, and the question, which is its help, too.
+QUESTIONS: dict[str, tuple[str, str]] = tomllib.loads(
+    Path(__file__).with_name("init_questions.toml").read_text("utf-8")
+)
 
 
 def add(commands: Commands) -> None:
@@ -48,13 +31,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the study file to write, .toml (default: beside DATA)"
     )
-    for option, (metavar, said) in OPTIONS.items():
-        action = "append" if option in LISTS else "store"
-        parser.add_argument(f"--{option}", action=action, metavar=metavar, help=said)
+    for option, (metavar, question) in QUESTIONS.items():
+        if metavar:
+            parser.add_argument(f"--{option}", action="append", metavar=metavar, help=question)
     ways = parser.add_mutually_exclusive_group()
-    for way, said in (("higher", "more of the outcome is better, or a later event"), ("lower", "less of it is better")):
+    for way, meaning in (("higher", "more of the outcome is better, or a later event"), ("lower", "less is better")):
         name = f"{way}-is-better"
-        ways.add_argument(f"--{name}", action="store_const", dest="direction", const=name, help=said)
+        ways.add_argument(f"--{name}", action="append_const", dest="direction", const=name, help=meaning)
     add_format(parser, "DATA")
     add_json(parser)
 
@@ -66,37 +49,37 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.terminal import print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import columns_table, read_columns
-    from policysim.logs.init_questions import InitForm
-    from policysim.logs.study_text import QUESTIONS, checked, study_text
+    from policysim.logs.init_questions import InitAnswers
+    from policysim.logs.study_text import checked, study_text
 
-    data, stated = chosen.data, chosen_format(chosen)
-    if not data.name:
-        raise UsageError(f"init needs a file of patients, got {str(data)!r}")
-    out = chosen.out or data.with_name(csv_name(data)).with_suffix(".toml")
+    path, stated = chosen.data, chosen_format(chosen)
+    if not path.name:
+        raise UsageError(f"init needs a file of patients, got {str(path)!r}")
+    out = chosen.out or path.with_name(csv_name(path)).with_suffix(".toml")
     if out.suffix != ".toml":
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
-    columns = read_columns(data, stated)
-    options = [*stated.options, *(["--out", str(chosen.out)] if chosen.out else [])]
-    given = [(option, getattr(chosen, option.replace("-", "_"))) for option in QUESTIONS]
-    form = InitForm(
-        source=data.as_posix(),
-        columns={column.name: column for column in columns},
-        questions=QUESTIONS,
-        answers={option: ",".join(text) if isinstance(text, list) else text for option, text in given if text},
-        command=["policysim", "init", str(data), *options],
-        split=names,
+    columns = read_columns(path, stated)
+    typed = {option: getattr(chosen, option.replace("-", "_")) for option in QUESTIONS}
+    answers = InitAnswers(
+        source=path.as_posix(),
+        questions={option: question for option, (_, question) in QUESTIONS.items()},
+        answers={option: ",".join(texts) for option, texts in typed.items() if texts},
+        command=["policysim", "init", str(path), *stated.options, *(["--out", str(chosen.out)] if chosen.out else [])],
         prompt=_prompt if sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json else None,
         show=(lambda: None) if chosen.json else (lambda: say(columns_table(columns))),
+        columns={column.name: column for column in columns},
+        split=names,
     )
-    form.fill()
-    checked(study_text(data.resolve().as_posix(), data.stem, out.as_posix(), form, stated=stated)[0], out)
-    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), form, stated=stated)
-    write_files(out.parent, {out.name: text.encode()}, [data])
+    data = {"file": str(path.resolve()), **stated.keys, **({} if stated.header else {"header": False})}
+    data |= answers.section()
+    source, log = checked(data, out.parent)
+    data["file"] = _relative(path, out)
+    text, screen = study_text(answers, data, source, log, out.as_posix())
+    write_files(out.parent, {out.name: text.encode()}, [path])
     if chosen.json:
-        found = {"rows": form.treatment.n_rows, "records": form.n_records}
-        print_json({"study": out.as_posix(), **found, **tomllib.loads(text)["data"]})
+        print_json({"study": out.as_posix(), "rows": log.n_read, "records": log.space.size, **data})
     else:
         say(screen)
     return 0

@@ -435,7 +435,7 @@ def chosen_people(
     chosen: argparse.Namespace, ledger: Ledger | None, columns: Sequence[str], used: Collection[str | None]
 ) -> People:
     """Whose rows they are; where nobody says so, no column whose name is that of an id may repeat."""
-    from policysim.logs.column_summary import is_id, says
+    from policysim.logs.column_names import is_id, says
     from policysim.release.people import People
 
     digest = str.encode if ledger is None else partial(ledger.digest, "patient")

@@ -19,9 +19,10 @@ kinds           the counts themselves, to which more are added, with exact sums 
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates
 outcome_models  models of the reward, by name, from scikit-learn; the one that held-out rows choose
+column_names    what the names of columns say
 column_summary  the columns of a trial's file: what they hold, and what they look like
 init_dialogue   how policysim init asks: by options, on a terminal, or all at once
-init_questions  what it needs to know, and how it reads each answer
+init_questions  what it needs to know, and the keys of [data] that each answer becomes
 init_features   columns as features: their levels, or the cuts between bins
 study_text      the study file that it writes, of texts in study_text.toml; toml_text: names and values as TOML
 """

@@ -13,7 +13,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.levels import MISSING, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
-from policysim.logs.column_summary import first_numbers, is_id, sounds_later
+from policysim.logs.column_names import is_id, sounding_later
 from policysim.logs.log_frame import covariate_matrix, is_real
 from policysim.logs.log_source import LogSource, is_column
 from policysim.logs.log_tables import LogTables
@@ -161,9 +161,8 @@ def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataF
     said |= {source.cluster, source.id}
     said |= {source.propensity} if is_column(source.propensity) else set()
     said |= set(source.adjust_for)
-    first = first_numbers(table.columns)
-    names = [name for name in table.columns if name not in said and not sounds_later(name, first)]
-    names = names[:MOST_COLUMNS]
+    said |= set(sounding_later(table.columns))
+    names = [name for name in table.columns if name not in said][:MOST_COLUMNS]
     looked_at = np.arange(0, len(rows), -(-len(rows) // LOOKED_AT))
     frame = table.frame_of(names).iloc[rows[looked_at]].reset_index(drop=True)
     some = DataTable(table.name, frame)

@@ -1,99 +1,91 @@
-"""What policysim init needs to know, and how it reads each answer.
+"""What policysim init needs to know: each answer becomes keys of the table [data] of a study.
 
 Nothing that may turn an answer round is guessed: not the direction of the outcome, nor how patients were assigned, nor
-what was known before treatment.
+what was known before treatment. What the reader of studies refuses is not checked here, too (`study_text.checked`).
 """
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Context
+from typing import Any
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray
-from policies.levels import LevelKey, level_key, level_of
+from envs.toml_reader import unknown
+from policies.levels import level_key, level_of
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
-from policysim.logs.column_summary import ColumnSummary, is_id, says, together
-from policysim.logs.init_dialogue import DIRECTION, Dialogue, in_quotes
-from policysim.logs.init_features import Candidate, declare, why_no_feature
-from policysim.logs.log_source import EXCLUDE, FOLLOW_UP, JOINT, MOST_RECORDS
+from policysim.logs.column_names import says
+from policysim.logs.column_summary import ColumnSummary, together
+from policysim.logs.init_dialogue import DIRECTION, Dialogue
+from policysim.logs.init_features import declare, is_feature
+from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES
 from policysim.logs.toml_text import toml_text
 
-HIGHER, LOWER = DIRECTIONS = ("higher-is-better", "lower-is-better")
-RANDOMISED, BY_DOCTORS = "randomised", "by-doctors"
-NONE, ALL, LEVEL = "none", "all", "level"
+RANDOMISED, BY_DOCTORS, NONE, ALL = "randomised", "by-doctors", "none", "all"
 # On a terminal, in place of an outcome: a time to an event.
 TIME = "--time"
-# Treatments, and patients that each needs.
+# Treatments, and patients that each needs; so many events in each arm come before a horizon that is offered, too.
 MOST_TREATMENTS, FEWEST_PATIENTS = 20, 10
-# In each arm: events before a horizon that init offers, and patients who are still followed at it.
-FEWEST_EVENTS = 10
-# Rows in which a feature is missing are left out, unless the user says else, if they are no more than this share.
+# Rows in which a feature is missing are left out if they are no more than this share; else its gaps are a level, NA.
 FEW = 0.05
 # Columns that a question lists.
 MOST_LISTED = 8
+CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "no"}
 NOTHING = ColumnSummary("", (), np.zeros(0, dtype=np.intp))
+# Keys of [data] that have another name than the option; and those that are lists.
+KEYS = {"assigned": "propensity", "adjust-for": "adjust_for"}
+LISTS = ("adjust-for", "features")
+
+# By option: which columns can be the answer, and in words what they must be.
+NEEDED: dict[str, tuple[Callable[[ColumnSummary], bool], str]] = {
+    "treatment": (
+        lambda column: 2 <= column.n_distinct <= MOST_TREATMENTS and column.counts.min() >= FEWEST_PATIENTS,
+        f"must have 2 to {MOST_TREATMENTS} values, each of {FEWEST_PATIENTS} patients or more",
+    ),
+    "outcome": (
+        lambda column: column.is_numeric and column.n_distinct > 1 and not column.numbers_rows,
+        "must be two or more numbers; of words say what each is worth, as in 'cured:yes=1,no=0'",
+    ),
+    "time": (lambda column: column.is_numeric and column.n_distinct > 2, "must be three or more numbers"),
+    "event": (lambda column: 2 <= column.n_distinct <= 4, "must be 1 for the event, or say which of its values is it"),
+    "features": (is_feature, "must be numbers or a few words, and no id"),
+}
 
 
 @dataclass
-class InitForm(Dialogue):
-    """The answers that a study needs.
+class InitAnswers(Dialogue):
+    """The table [data] of a study, as the answers about the columns of a file fill it.
 
     Attributes
     ----------
+    columns : dict of str to ColumnSummary
+        What is answered to be unknown is missing in them.
+    split : callable
+        Divides a text into names, at its commas.
+    data : dict
+        The keys of [data] that are answered.
     treatment : ColumnSummary
-    parts : sequence of ColumnSummary
-        The columns that make it together; () where it is one.
-    outcome : sequence of ColumnSummary
-        Columns whose weighted sum is the utility; or the time and the event, where there is a `horizon`.
-    weights : sequence of float
-        Of each column; () if the user gives none.
-    values : mapping of level to float
-        What each value of the one outcome is worth; {} if its numbers are.
-    sign : float
-        1 if more of the one outcome is better, -1 if less is.
-    codes : mapping of str to list of level
-        Which values of the event are "event", "censored" and "competing"; {} if they are 1 and 0.
-    horizon : float
-    id : str
-        Its column; "" if each row is a patient.
-    cluster : str
-        The column of patients who were treated together, or the id where a patient has several rows; "" for none.
-    assigned : str or list of float
-        "randomised", "by-doctors", or a column of propensities; or the ratio of a randomisation.
-    features : sequence of Candidate
-    adjust_for : sequence of str
-        Columns from before treatment that are adjusted for and hidden from nobody, as policies do not see them.
-    unknown : mapping of str to list of level
-        By column, the values that mean that there is none.
-    missing : mapping of str to str
-        By feature, what is done with rows in which it is missing: "exclude" or "level".
+        Its column, or several as one.
+    weighed : bool
+        Whether outcomes have weights, whose signs say which direction is better.
+    used : dict of str to str
+        By column, the option that named it.
     """
 
-    treatment: ColumnSummary = NOTHING
-    parts: Sequence[ColumnSummary] = ()
-    outcome: Sequence[ColumnSummary] = ()
-    weights: Sequence[float] = ()
-    values: Mapping[LevelKey, float] = field(default_factory=dict)
-    sign: float = 1.0
-    codes: Mapping[str, list[LevelKey]] = field(default_factory=dict)
-    horizon: float = 0.0
-    id: str = ""
-    cluster: str = ""
-    assigned: str | list[float] = ""
-    features: Sequence[Candidate] = ()
-    adjust_for: Sequence[str] = ()
-    unknown: dict[str, list[LevelKey]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    _known_before: Sequence[ColumnSummary] = field(default=(), init=False)
+    columns: dict[str, ColumnSummary]
+    split: Callable[[str], list[str]]
+    data: dict[str, Any] = field(default_factory=dict, init=False)
+    treatment: ColumnSummary = field(default=NOTHING, init=False)
+    weighed: bool = field(default=False, init=False)
+    used: dict[str, str] = field(default_factory=dict, init=False)
 
-    def fill(self) -> None:
-        """Ask for all that options do not say.
+    def section(self) -> dict[str, Any]:
+        """The table [data], when all is answered that options do not say.
 
         Raises
         ------
@@ -102,294 +94,289 @@ class InitForm(Dialogue):
         DataError
             If no column can be the treatment.
         """
-        optional = {"unknown": self.read_unknown, "cluster": self.read_cluster, "adjust-for": self.read_adjust_for}
-        for option in optional.keys() & self.answers.keys():
-            self.ask(option, optional[option], "")
-        arms = [column for column in self.unused if not why_no_treatment(column)]
-        if not arms and "treatment" not in self.answers:
-            must = f"it needs 2 to {MOST_TREATMENTS} distinct values, each of {FEWEST_PATIENTS} patients"
-            raise DataError(f"{self.source}: no column can be the treatment: {must}")
-        self.ask("treatment", self.read_treatment, either(arms))
-        self.ask_outcome()
-        self.ask_patients()
-        self.ask_gaps()
+        codes, remarks = self.codes()
+        if codes or "unknown" in self.answers:
+            self.ask("unknown", self.read_unknown, "", codes, remarks)
+        if "adjust-for" in self.answers:
+            self.ask("adjust-for", lambda text: self.read_columns("adjust-for", self.split(text)))
+        self.ask("treatment", self.read_treatment, self.candidates("treatment"))
+        followed = not self.answers.keys().isdisjoint(FOLLOW_UP)
+        if "outcome" in self.answers or not followed:
+            self.ask("outcome", self.read_outcome, self.candidates("outcome"))
+            followed = followed or self.answers["outcome"] == TIME
+        if followed:
+            self.ask("time", lambda text: self.read_columns("time", [text]), self.candidates("time"))
+            self.ask("event", self.read_event, self.candidates("event"))
+        if not self.weighed or DIRECTION in self.answers:
+            self.ask(DIRECTION, self.read_direction, "--higher-is-better|--lower-is-better")
+        if followed:
+            self.ask("horizon", self.read_horizon, "TIME", *self.latest_horizon())
+        self.ask("id", self.read_id, *self.ids())
+        if "cluster" in self.answers:
+            self.ask("cluster", self.read_cluster)
+        self.ask("assigned", self.read_assigned, *self.ways_to_assign())
+        possible = in_quotes(column.name for column in self.unused if is_feature(column))
+        self.ask("features", self.read_features, f"{possible}|{ALL}")
         self.raise_if_open()
-        self.features = self.declared(last=True)
+        self.declare_columns()
+        return {key: value for key, value in self.data.items() if value not in ([], {})}
 
-    def ask_outcome(self) -> None:
-        """Ask for the outcome and its direction, or for the time, the event and the horizon."""
-        if self.answers.keys().isdisjoint(FOLLOW_UP):
-            self.ask("outcome", self.read_outcome, either([c for c in self.unused if not why_no_outcome(c)]))
-        if self.is_followed:
-            self.ask("time", self.read_time, either([c for c in self.unused if c.is_numeric and c.n_distinct > 2]))
-            self.ask("event", self.read_event, either([c for c in self.unused if 2 <= c.n_distinct <= 4]))
-        if not self.weights or DIRECTION in self.answers:
-            self.ask(DIRECTION, self.read_direction, "|".join(f"--{way}" for way in DIRECTIONS))
-        if self.is_followed:
-            best, said = self.best_horizon()
-            self.ask("horizon", self.read_horizon, "TIME", f"{best:g}" if best else "", said)
+    def declare_columns(self) -> None:
+        """Add the keys of [data] that the columns answer."""
+        features = [self.columns[name] for name in self.data["features"]]
+        outcomes = [self.columns[name] for name, option in self.used.items() if option in ("outcome", "time", "event")]
+        left_out = [column for column in features if 0 < column.n_missing <= FEW * column.n_rows]
+        if left_out or any(column.n_missing for column in (self.treatment, *outcomes)):
+            self.data["missing"] = EXCLUDE
+        with_codes = {name for name, option in self.used.items() if option not in ("id", "cluster", "assigned")}
+        codes = self.data.get("unknown", {})
+        self.data["unknown"] = {name: values for name, values in codes.items() if name in with_codes}
+        self.data["range"] = outcome_range(self.data.get("outcome", {}), self.columns)
+        self.data["treatments"] = self.treatment_names()
+        self.data["features"] = {
+            column.name: declare(column, self.treatment, missing=column.n_missing > 0 and column not in left_out)
+            for column in features
+        }
+
+    def candidates(self, option: str) -> str:
+        """The columns that can be the answer; DataError if none can be the treatment."""
+        can_be, must = NEEDED[option]
+        names = [column.name for column in self.unused if can_be(column)]
+        if option == "treatment" and not names and option not in self.answers:
+            raise DataError(f"{self.source}: no column can be the treatment: it {must}")
+        return "|".join(names[:MOST_LISTED] + ["..."] * (len(names) > MOST_LISTED)) or "COLUMN"
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether rows are left out in which a feature is missing."""
-        return any(self.missing.get(c.name) == EXCLUDE and c.n_missing > 0 for c in self._known_before)
+    def unused(self) -> list[ColumnSummary]:
+        """The columns that have no use yet."""
+        return [column for name, column in self.columns.items() if name and name not in self.used]
 
-    @property
-    def n_records(self) -> int:
-        """The size of the declared domain."""
-        return math.prod(len(candidate.counts) for candidate in self.features)
+    def is_column(self, name: str) -> bool:
+        """Whether there is such a column, whose margins need not be typed."""
+        return bool(name.strip()) and name.strip() in map(str.strip, self.columns)
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether the outcome is a time to an event."""
-        return self.answers.get("outcome") == TIME or not self.answers.keys().isdisjoint(FOLLOW_UP)
+    def column(self, name: str) -> ColumnSummary:
+        """A column by its name."""
+        alike = [name] if name in self.columns else [key for key in self.columns if key.strip() == name.strip()]
+        if not name.strip() or not alike:
+            raise UsageError(unknown("column", name, [column for column in self.columns if column]))
+        return self.columns[alike[0]]
 
-    def ask_patients(self) -> None:
-        """Ask who is a patient, how patients were assigned, and what was known before."""
-        ids = [column.name for column in self.unused if column.is_id]
-        own = [name for name in ids if is_id(name)]
-        repeat = any(says(c.name, "patient") and MOST_TREATMENTS < c.n_distinct < c.n_rows for c in self.unused)
-        self.ask("id", self.read_id, "|".join([NONE, *ids[:MOST_LISTED]]), "" if repeat else [*own, NONE][0])
-        chances = [column.name for column in self.unused if column.is_propensity]
-        ratio = f"{RANDOMISED}:" + ",".join("1" * max(2, self.treatment.n_distinct))
-        arms = [name for _, name in treatment_names(self)]
-        more = f"The ratio is in the order {JOINT.join(map(toml_text, arms))}." if arms else ""
-        self.ask("assigned", self.read_assigned, "|".join([RANDOMISED, ratio, BY_DOCTORS, *chances]), more=more)
-        possible = [c.name for c in self.unused if not why_no_feature(c.without(c.unknown_codes), self.treatment)]
-        self.ask("features", self.read_features, f"{in_quotes(possible)}|{ALL}")
+    def check(self, option: str, columns: Sequence[ColumnSummary]) -> None:
+        """UsageError for columns that have a use already, or that cannot be the answer."""
+        can_be, must = NEEDED.get(option, (bool, ""))
+        wrong: list[str] = []
+        others: list[str] = []
+        for column in columns:
+            if column.name in self.used:
+                wrong.append(f"{toml_text(column.name)} is the --{self.used[column.name]} already")
+            elif not can_be(column):
+                wrong.append(f"{toml_text(column.name)} {must}; it has {column.in_words()}")
+            else:
+                others.append(column.name)
+        if wrong and others:
+            wrong.append(f"Name the others: --{option} {shlex.quote(in_quotes(others))}")
+        if wrong:
+            raise UsageError("\n".join(wrong))
 
-    def ask_gaps(self) -> None:
-        """Ask which values mean that there is none, and what is done where a feature has none."""
-        used = [*self.outcome, *self._known_before] if self._known_before else [*self.outcome, *self.unused]
-        codes = [(column.name, code) for column in used for code in column.unknown_codes]
-        if codes and "unknown" not in self.answers:
-            more = "; ".join(f"{toml_text(c.name)} has {c.remark()}" for c in used if c.unknown_codes)
-            self.ask(
-                "unknown", self.read_unknown, "", in_quotes([f"{name}={level_of(code)}" for name, code in codes]), more
-            )
-            used = [self.columns[c.name] if self.prompt else c.without(c.unknown_codes) for c in used]
-        outcome = {column.name for column in self.outcome}
-        gaps = {column.name: column.n_missing for column in used if column.n_missing and column.name not in outcome}
-        if gaps:
-            more = JOINT.join(f"{toml_text(name)} in {count:,}" for name, count in gaps.items())
-            few = {name: EXCLUDE if count <= FEW * used[0].n_rows else LEVEL for name, count in gaps.items()}
-            default = in_quotes([f"{name}={what}" for name, what in few.items()])
-            self.ask("missing", self.read_missing, "", default, f"Rows without a value: {more}.")
+    def read_columns(self, option: str, names: Sequence[str]) -> None:
+        """Columns that become a key of [data] as they are."""
+        columns = [self.column(name) for name in names]
+        self.check(option, columns)
+        self.data[KEYS.get(option, option)] = [c.name for c in columns] if option in LISTS else columns[0].name
+        self.used |= {column.name: option for column in columns}
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        """Names and values, as in NAME=VALUE,NAME=VALUE."""
+        parts = [part.rpartition("=") for part in self.split(text)]
+        if not all(name for name, _, _ in parts):
+            raise UsageError(f"must be NAME=VALUE, with commas between, got {text!r}")
+        return [(name.strip(), value.strip()) for name, _, value in parts]
+
+    def column_and_pairs(self, text: str) -> tuple[ColumnSummary, list[tuple[str, str]]]:
+        """A column, and the pairs behind its name, as in status:event=2,censored=1."""
+        name, _, pairs = text.partition(":")
+        return (self.column(name), self.pairs(pairs)) if pairs and not self.is_column(text) else (self.column(text), [])
+
+    def codes(self) -> tuple[str, str]:
+        """All values that look like codes for unknown, of columns that are used if that is known; and their remarks."""
+        named = self.answers.get("features", ALL) != ALL and {"outcome", "event"} & self.answers.keys()
+        texts = ",".join(self.answers.values()) if named and "treatment" in self.answers else ""
+        columns = [c for c in self.columns.values() if c.unknown_codes and (not texts or c.name.strip() in texts)]
+        codes = in_quotes(f"{column.name}={level_of(code)}" for column in columns for code in column.unknown_codes)
+        return codes, "; ".join(f"{toml_text(column.name)}: {column.remark()}" for column in columns)
 
     def read_unknown(self, text: str) -> None:
-        """Values by column, which become missing in all columns, also in those that are named already."""
-        pairs = [] if text == NONE else [pair.rpartition("=") for pair in self.split(text)]
-        for name, _, code in pairs:
-            column = self.named(name)
+        """Values by column, which are missing from here on."""
+        found: dict[str, list[str | int]] = {}
+        for name, code in [] if text == NONE else self.pairs(text):
+            column = self.column(name)
             if level_key(code) not in column.values:
                 raise UsageError(f"{toml_text(column.name)} has no value {code!r}; name COLUMN=VALUE, or {NONE}")
-            self.unknown.setdefault(column.name, []).append(level_key(code))
-        self.columns |= {name: self.columns[name].without(codes) for name, codes in self.unknown.items()}
-        self.outcome = [self.columns[column.name] for column in self.outcome]
-        self._known_before = [self.columns[column.name] for column in self._known_before]
+            found.setdefault(column.name, []).append(level_of(level_key(code)))
+        self.data["unknown"] = found
+        self.columns |= {name: self.columns[name].without(list(map(level_key, codes))) for name, codes in found.items()}
 
     def read_treatment(self, text: str) -> None:
         """One column, or several that make it together."""
-        parts = [self.column("treatment", name) for name in self.split(text)]
-        treatment = together(parts)
-        if why := why_no_treatment(treatment):
-            raise UsageError(f"{toml_text(treatment.name)} {why}")
-        self.treatment, self.parts = treatment, parts if len(parts) > 1 else ()
+        columns = [self.column(name) for name in self.split(text)]
+        self.treatment = together(columns)
+        self.check("treatment", [self.treatment])
+        names = [column.name for column in columns]
+        self.data["treatment"] = names if len(names) > 1 else names[0]
+        self.used |= dict.fromkeys(names, "treatment")
+
+    def treatment_names(self) -> dict[str, str]:
+        """Value and name of each treatment, one that is called a control first; numbers get a word."""
+        values = [str(level_of(value)) for value in self.treatment.values]
+        names = {value: f"arm {value}" if self.treatment.is_numeric else value for value in values}
+        return dict(sorted(names.items(), key=lambda pair: CONTROLS.isdisjoint(re.findall(r"\w+", pair[1].lower()))))
 
     def read_outcome(self, text: str) -> None:
-        """A column; several and their weights; or a column and what each of its values is worth."""
+        """A column; a column and what each of its values is worth; or several columns and their weights."""
         if text == TIME:
             return
-        column, pairs = self.coded("outcome", text)
-        if pairs:
-            self.values = {level_key(value): as_number(worth) for value, worth in pairs}
-            absent = [str(level_of(value)) for value in column.values if value not in self.values]
+        if ":" in text and not self.is_column(text):
+            column, pairs = self.column_and_pairs(text)
+            worth = {str(level_of(level_key(value))): as_number(number) for value, number in pairs}
+            absent = [value for value in map(str, map(level_of, column.values)) if value not in worth]
             if absent:
                 raise UsageError(f"{toml_text(column.name)}: what is {JOINT.join(absent)} worth?")
-            self.outcome = [column]
-            return
-        parts = [(text, "", "")] if column.values else [part.rpartition("=") for part in self.split(text)]
-        if len(parts) > 1 and not all(name for name, *_ in parts):
-            raise UsageError(f"several outcomes need weights, such as qaly=20000,cost=-1, got {text!r}")
-        self.outcome = [column] if column.values else [self.column("outcome", name or last) for name, _, last in parts]
-        self.weights = [as_number(weight) for name, _, weight in parts if name and weight]
-        for column in self.outcome:
-            if why := why_no_outcome(column):
-                raise UsageError(f"{toml_text(column.name)} {why}")
-
-    def coded(self, option: str, text: str) -> tuple[ColumnSummary, list[tuple[str, str]]]:
-        """A column, and pairs behind its name, as in status:event=2,censored=1; () and nothing for a list of names."""
-        name, colon, rest = text.partition(":")
-        if self.is_column(text) or not colon:
-            return (self.column(option, text) if self.is_column(text) else NOTHING), []
-        pairs = [
-            (left.strip(), right.strip()) for left, _, right in (part.rpartition("=") for part in self.split(rest))
-        ]
-        if not all(left for left, _ in pairs):
-            raise UsageError(f"needs NAME=VALUE behind {name}:, got {rest!r}")
-        return self.column(option, name), pairs
+            self.data["outcome"] = {column.name: worth}
+        else:
+            names = [text] if self.is_column(text) else self.split(text)
+            self.weighed = len(names) > 1 or ("=" in names[0] and not self.is_column(names[0]))
+            pairs = self.pairs(text) if self.weighed else [(names[0], "1")]
+            self.check("outcome", [self.column(name) for name, _ in pairs])
+            self.data["outcome"] = {self.column(name).name: as_number(weight) for name, weight in pairs}
+        self.used |= dict.fromkeys(self.data["outcome"], "outcome")
 
     def read_direction(self, text: str) -> None:
         """Whether more of the outcome is better; of a time, whether a later event is."""
-        if self.weights:
+        way = text.removeprefix("--").removesuffix("-is-better")
+        if self.weighed:
             raise UsageError("goes with one outcome: the signs of weights say which direction is better")
-        if text not in DIRECTIONS and f"{text}-is-better" not in DIRECTIONS:
+        if way not in ("higher", "lower"):
             raise UsageError(f"must be higher or lower, got {text!r}")
-        self.sign = 1.0 if text.startswith("higher") else -1.0
-        if self.is_followed and self.sign < 0:
+        if way == "lower" and "time" in self.data:
             raise UsageError(
                 "an event that is wanted, such as recovery, cannot be censored here: name a column that is 1 for the "
                 "patients who had it, as --outcome with --higher-is-better"
             )
-
-    def read_time(self, text: str) -> None:
-        """A column of times."""
-        column = self.column("time", text)
-        if not column.is_numeric:
-            raise UsageError(f"{toml_text(column.name)} must be numbers, got {column.shown()}")
-        self.outcome = [column]
+        if way == "lower":
+            self.data["outcome"] = {name: negative(worth) for name, worth in self.data.get("outcome", {}).items()}
 
     def read_event(self, text: str) -> None:
         """A column of events, and which of its values is the event if that is not 1."""
-        column, pairs = self.coded("event", text)
-        column = column if column.values else self.column("event", text)
-        codes = {kind: [level_key(value) for of, value in pairs if of == kind] for kind, _ in pairs}
-        coded = {key for keys in codes.values() for key in keys} if codes else {0.0, 1.0}
-        known = not codes or {"event", "censored"} <= codes.keys() <= {"event", "censored", "competing"}
-        if not known or {*column.values} - coded:
-            values = column.shown().replace(JOINT, "|")
-            form = shlex.quote(f"{column.name}:event=<{values}>,censored=<{values}>")
-            raise UsageError(f"{toml_text(column.name)} has {column.shown()}: say which is the event: --event {form}")
-        self.codes, self.outcome = codes, [*self.outcome[:1], column]
+        column, pairs = self.column_and_pairs(text)
+        codes: dict[str, list[str | int]] = {}
+        for state, value in pairs:
+            codes.setdefault(state, []).append(level_of(level_key(value)))
+        meant = {value for values in codes.values() for value in values} if codes else {0, 1}
+        values = [level_of(value) for value in column.values]
+        if {*values} - meant:
+            form = shlex.quote(f"{column.name}:event=<{'|'.join(map(str, values))}>,censored=...")
+            raise UsageError(f"{toml_text(column.name)}: say which of its values is the event: --event {form}")
+        self.data["event"] = {"column": column.name, **codes} if codes else column.name
+        self.used[column.name] = "event"
 
-    def best_horizon(self) -> tuple[float, str]:
-        """The latest time that init offers, or 0; and how many events and patients there are in each arm."""
-        if len(self.outcome) < 2 or not self.treatment.values:
-            return 0.0, ""
-        times, events, at_risk = self.followed()
-        enough = (events.min(axis=1) >= FEWEST_EVENTS) & (at_risk.min(axis=1) >= FEWEST_EVENTS)
-        if not len(times):
-            return 0.0, ""
-        place = int(enough.argmax()) if enough.any() else int(np.minimum(events, at_risk).min(axis=1).argmax())
-        most, left = (JOINT.join(map(str, table[place])) for table in (events, at_risk))
-        said = f"Up to {times[place]:g}: {most} events in the arms, and {left} patients followed for longer."
-        return (float(times[place]), said) if enough.any() else (0.0, f"{said} No time has {FEWEST_EVENTS} of each.")
-
-    def followed(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Round times, the latest first; in each arm the events up to them, and the patients at risk, (n, n_arms)."""
-        time, event, arms = *self.outcome, self.treatment
-        rows = (time.codes >= 0) & (event.codes >= 0) & (arms.codes >= 0)
-        times = np.array(time.values, dtype=np.float64)[time.codes[rows]]
-        happened = np.array([value in self.codes.get("event", [1.0]) for value in event.values])[event.codes[rows]]
-        distinct = np.array(sorted({round_down(t) for t in times.tolist()} - {0.0}, reverse=True))
-        events, at_risk = np.zeros((2, len(distinct), arms.n_distinct), dtype=np.intp)
-        for arm in range(arms.n_distinct):
-            mine = arms.codes[rows] == arm
-            events[:, arm] = np.searchsorted(np.sort(times[mine & happened]), distinct, side="right")
-            at_risk[:, arm] = mine.sum() - np.searchsorted(np.sort(times[mine]), distinct)
-        return distinct, events, at_risk
+    def latest_horizon(self) -> tuple[str, str]:
+        """The latest round time with ten patients of each arm at risk, "" if an arm has fewer events; and how many."""
+        columns = {option: self.columns[name] for name, option in self.used.items()}
+        if not {"treatment", "time", "event"} <= columns.keys():
+            return "", ""
+        time, event, arms = columns["time"].numbers, columns["event"], self.treatment.codes
+        known = (event.codes >= 0) & (arms >= 0) & ~np.isnan(time)
+        stated = self.data["event"].get("event", []) if isinstance(self.data["event"], dict) else [1]
+        happens = [position for position, value in enumerate(event.values) if level_of(value) in stated]
+        happened, time, arms = np.isin(event.codes, happens)[known], time[known], arms[known]
+        last = [np.sort(time[arms == arm])[-FEWEST_PATIENTS:] for arm in np.unique(arms)]
+        horizon = round_down(min((float(times[0]) for times in last), default=0.0))
+        events = np.bincount(arms[happened & (time <= horizon)], minlength=self.treatment.n_distinct)
+        at_risk = np.bincount(arms[time >= horizon], minlength=self.treatment.n_distinct)
+        enough = horizon > 0 and min(events.min(), at_risk.min()) >= FEWEST_PATIENTS
+        more = f"Up to {horizon:g} the arms have {listed(events)} events, and {listed(at_risk)} patients at risk."
+        return (f"{horizon:g}", more) if enough else ("", f"{more} No time has {FEWEST_PATIENTS} of each.")
 
     def read_horizon(self, text: str) -> None:
-        """A time > 0 up to which there are events."""
-        self.horizon = as_number(text)
-        if self.horizon <= 0:
-            raise UsageError(f"must be > 0, got {text!r}")
-        if len(self.outcome) == 2 and self.treatment.values:
-            times, events, _ = self.followed()
-            before = events[times <= self.horizon].sum(axis=1)
-            if not before.any():
-                raise UsageError(f"there are no events up to {self.horizon:g}: {self.best_horizon()[1]}")
+        """A time."""
+        self.data["horizon"] = as_number(text)
+
+    def ids(self) -> tuple[str, str]:
+        """Columns that may be the id; and one that is called so, or none, unless patients may have several rows."""
+        names = [column.name for column in self.unused if column.is_id]
+        default = next((name for name in names if says(name, "id")), NONE)
+        repeats = any(says(c.name, "patient") and MOST_TREATMENTS < c.n_distinct < c.n_rows for c in self.unused)
+        return "|".join([NONE, *names[:MOST_LISTED]]), "" if repeats else default
 
     def read_id(self, text: str) -> None:
         """A column in which each patient has a value of its own, or none."""
         if text == NONE:
             return
-        column = self.column("id", text)
-        if column.n_distinct + column.n_missing < column.n_rows and column.name != self.cluster:
-            sizes = f"{column.n_distinct:,} values in {column.n_rows:,} rows"
+        column = self.column(text)
+        if column.n_distinct + column.n_missing < column.n_rows and self.answers.get("cluster") != text:
             raise UsageError(
-                f"{toml_text(column.name)} has {sizes}: an id has one for each row. If several rows are one patient, "
-                f"say --cluster {shlex.quote(column.name)}, too; if each row is a patient, say --id {NONE}"
+                f"{toml_text(column.name)} has {column.n_distinct:,} values in {column.n_rows:,} rows. If several rows "
+                f"are one patient, say --cluster {shlex.quote(text)}, too; if each row is a patient, say --id {NONE}"
             )
-        self.id = column.name
+        self.read_columns("id", [text])
 
     def read_cluster(self, text: str) -> None:
         """A column of groups of rows, which may be the id."""
-        column = self.named(text)
-        is_id = self.is_column(self.answers.get("id", "")) and self.named(self.answers["id"]) is column
-        self.cluster = column.name if is_id else self.column("cluster", text).name
+        self.data["cluster"] = self.column(text).name
+        self.used.setdefault(self.data["cluster"], "cluster")
 
-    def read_adjust_for(self, text: str) -> None:
-        """Columns from before treatment that are no features."""
-        columns = [self.column("adjust-for", name) for name in self.split(text)]
-        for column in columns:
-            if column.numbers_rows:
-                raise UsageError(f"{toml_text(column.name)} numbers the rows")
-        self.adjust_for = [column.name for column in columns]
+    def ways_to_assign(self) -> tuple[str, str, str]:
+        """All ways, the columns that look like a propensity, no default, and the order of a ratio."""
+        arms = JOINT.join(map(toml_text, self.treatment_names().values()))
+        ratio = [f"{RANDOMISED}:{','.join('1' * self.treatment.n_distinct)}"] if arms else []
+        columns = [column.name for column in self.unused if column.is_propensity]
+        return "|".join([RANDOMISED, *ratio, BY_DOCTORS, *columns]), "", arms and f"The ratio is in the order {arms}."
 
     def read_assigned(self, text: str) -> None:
         """How patients got their treatments."""
-        word, _, ratio = text.partition(":")
-        if word == RANDOMISED and ratio:
-            self.assigned = [as_number(number) for number in ratio.split(",")]
-            if min(self.assigned) <= 0 or self.treatment.n_distinct not in (0, len(self.assigned)):
-                raise UsageError(f"must have a number > 0 for each of {self.treatment.n_distinct} arms, got {ratio!r}")
-        elif text in (RANDOMISED, BY_DOCTORS):
-            self.assigned = text
+        way, _, ratio = text.partition(":")
+        if text in (RANDOMISED, BY_DOCTORS):
+            self.data["propensity"] = SHARES if text == RANDOMISED else ESTIMATE
+        elif way == RANDOMISED:
+            names, numbers = list(self.treatment_names().values()), [as_number(number) for number in ratio.split(",")]
+            if len(numbers) != len(names):
+                raise UsageError(f"must have a number > 0 for each of {len(names)} arms, got {ratio!r}")
+            self.data["propensity"] = dict(zip(names, numbers, strict=True))
         else:
-            self.assigned = self.column("assigned", text).name
+            self.read_columns("assigned", [text])
 
     def read_features(self, text: str) -> None:
         """Columns from before treatment; none that is named is left out."""
-        columns = [
-            self.column("features", name)
-            for name in ([c.name for c in self.unused] if text == ALL else self.split(text))
-        ]
-        reasons = {c.name: why_no_feature(c.without(c.unknown_codes), self.treatment) for c in columns}
-        wrong = [f"{toml_text(name)} {reason}" for name, reason in reasons.items() if reason]
-        rest = in_quotes([name for name, reason in reasons.items() if not reason])
-        if wrong or not columns:
-            instead = f"\nName the others: --features {shlex.quote(rest)}" if rest else ""
-            raise UsageError(("\n".join(wrong) or "no column is left that can be a feature") + instead)
-        self._known_before = columns
-        self.declared()
-
-    def read_missing(self, text: str) -> None:
-        """What is done with rows in which a feature is missing."""
-        for part in self.split(text):
-            name, _, what = part.rpartition("=")
-            if what not in (EXCLUDE, LEVEL):
-                raise UsageError(f"must be {EXCLUDE} or {LEVEL} behind the name of a column, got {part!r}")
-            self.missing[self.named(name).name] = what
-
-    def declared(self, *, last: bool = False) -> list[Candidate]:
-        """The features; UsageError for one that cannot be, or whose gaps nobody speaks of, and for too many records."""
-        columns = self._known_before
-        wrong = [f"{toml_text(c.name)} {why}" for c in columns if (why := why_no_feature(c, self.treatment))]
-        gaps = [c.name for c in columns if c.n_missing and c.name not in self.missing] if last else []
-        if gaps:
-            raise UsageError(f"--missing: name {in_quotes(gaps)}, too: {EXCLUDE} or {LEVEL}?")
-        if wrong and last:
-            raise UsageError("--features: " + "\n".join(wrong))
-        wrong = wrong or [""] * (not self.treatment.values)  # which is not known yet
-        levels = [c.n_missing > 0 and self.missing.get(c.name, LEVEL) == LEVEL for c in columns]
-        features = [
-            declare(c, self.treatment, missing=level) for c, level in zip(columns, levels, strict=True) if not wrong
-        ]
-        sizes = [len(feature.counts) for feature in features]
-        if math.prod(sizes) > MOST_RECORDS:
-            raise UsageError(
-                f"{' × '.join(map(str, sizes))} = {math.prod(sizes):,} records, at most {MOST_RECORDS:,} are possible: "
-                "name fewer features, and adjust for the others (--adjust-for), or write coarser bins into the file"
-            )
-        return features
+        self.read_columns("features", [column.name for column in self.unused] if text == ALL else self.split(text))
 
 
-def either(columns: Sequence[ColumnSummary]) -> str:
-    """Some names of columns, for a proposal."""
-    return (
-        "|".join([column.name for column in columns[:MOST_LISTED]] + ["..."] * (len(columns) > MOST_LISTED)) or "COLUMN"
-    )
+def outcome_range(weights: dict[str, Any], columns: dict[str, ColumnSummary]) -> list[float]:
+    """The least and the largest utility that columns can make; [] where they are within [0, 1], or codes."""
+    if not weights or any(isinstance(worth, dict) for worth in weights.values()):
+        return []
+    ends = np.array([(columns[name].values[0], columns[name].values[-1]) for name in weights], dtype=np.float64)
+    if 0 <= ends.min() <= ends.max() <= 1:
+        return []
+    weighted = np.sort(ends * np.array(list(weights.values()))[:, None])
+    return list(map(float, weighted.sum(axis=0)))
+
+
+def negative(worth: Any) -> Any:
+    """A weight, or the worth of each value, with the other sign."""
+    return {value: -number for value, number in worth.items()} if isinstance(worth, dict) else -worth
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers with commas between."""
+    return JOINT.join(map(str, numbers))
+
+
+def in_quotes(names: Iterable[str]) -> str:
+    """Names as `cli.options.names` reads them: in quotes if one holds commas, quotes or margins."""
+    odd = {*',"\r\n'}
+    quoted = ('"' + name.replace('"', '""') + '"' if odd & {*name} or name != name.strip() else name for name in names)
+    return ",".join(quoted)
 
 
 def as_number(text: str) -> float:
@@ -400,47 +387,12 @@ def as_number(text: str) -> float:
     return value
 
 
-def why_no_treatment(column: ColumnSummary) -> str:
-    """Why a column cannot be the treatment; "" if it can."""
-    if not 2 <= column.n_distinct <= MOST_TREATMENTS:
-        return f"has {column.n_distinct:,} distinct values; a treatment needs 2 to {MOST_TREATMENTS}"
-    few = f"{level_of(column.values[int(column.counts.argmin())])} has {column.counts.min()} patients"
-    must = f"each arm needs {FEWEST_PATIENTS}: leave its rows out of the file, or give them another arm"
-    return f"{few}; {must}" if column.counts.min() < FEWEST_PATIENTS else ""
-
-
-def why_no_outcome(column: ColumnSummary) -> str:
-    """Why a column cannot be an outcome as it is; "" if it can."""
-    if column.numbers_rows:
-        return "numbers the rows"
-    numbers = column.without(column.unknown_codes)
-    if numbers.is_numeric and numbers.n_distinct > 1:
-        return ""
-    values = ",".join(f"{level_of(value)}=<number>" for value in numbers.values[:3])
-    instead = (
-        f"; say what each value is worth: --outcome {shlex.quote(f'{column.name}:{values}')}" if numbers.words else ""
-    )
-    return f"must be two or more numbers, got {column.shown()}{instead}"
-
-
 def round_down(number: float) -> float:
-    """Two digits of a number >= 0, not more than it.
+    """Two digits of a number, not more than it.
 
     Examples
     --------
     >>> round_down(1231.0), round_down(0.57), round_down(3.0), round_down(0.0)
     (1200.0, 0.57, 3.0, 0.0)
     """
-    digits = 1 - math.floor(math.log10(number)) if number > 0 else 0
-    # 0.57 * 100 is less than 57.
-    return float(f"{math.floor(number * 10.0**digits * (1 + 1e-12)) / 10.0**digits:.12g}")
-
-
-CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "no"}
-
-
-def treatment_names(form: InitForm) -> list[tuple[str, str]]:
-    """Value and name of each treatment, one that is called a control first; numbers get a word."""
-    values = [str(level_of(value)) for value in form.treatment.values]
-    pairs = [(value, f"arm {value}" if form.treatment.is_numeric else value) for value in values]
-    return sorted(pairs, key=lambda pair: CONTROLS.isdisjoint(re.findall(r"\w+", pair[1].lower())))
+    return float(Context(prec=2, rounding=ROUND_DOWN).create_decimal(repr(number)))

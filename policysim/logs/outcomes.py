@@ -16,7 +16,8 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable, numbers
-from policysim.logs.column_summary import ColumnSummary, is_follow_up, is_id, says, summarise
+from policysim.logs.column_names import is_follow_up, is_id, says
+from policysim.logs.column_summary import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.toml_text import toml_text, toml_value

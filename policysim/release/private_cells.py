@@ -28,7 +28,7 @@ from policies.levels import NO_VALUE
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import read_table
 from policysim.files.many_files import file_digest
-from policysim.logs.column_summary import is_id
+from policysim.logs.column_names import is_id
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, LogSource, is_column
 from policysim.release.delivery import Facts, ledger_facts

@@ -20,11 +20,12 @@ from policysim.cli.options import parse
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.column_summary import summarise, together
-from policysim.logs.init_features import by_arm, declare, round_cuts
+from policysim.logs.init_features import declare, round_cuts
 from policysim.logs.load_log import load_log
 from policysim.logs.log_tables import joined_columns
 
 N = 240
+OF_ARMS = "must have 2 to 20 values, each of 10 patients or more"
 PLAIN = ("--treatment", "arm", "--outcome", "cured", "--higher-is-better", "--id", "none", "--assigned", "randomised")
 
 
@@ -65,11 +66,13 @@ def test_without_answers_it_prints_the_columns_and_the_whole_command_and_guesses
     code, out, err, _ = init(trial(death=[0, 1], pid=range(N)))
     assert code == 2
     assert [line.split()[0] for line in out.splitlines()] == ["column", "arm", "age", "sex", "cured", "death", "pid"]
+    later = [line.split()[0] for line in out.splitlines() if line.endswith("a treatment, or later?")]
+    assert later == ["arm", "cured", "death"]
     assert "A, B" in out and "20 to 79" in out and "numbers the rows" in out
     words, open_ones = typed(err)
     assert open_ones == [
         *("<arm|sex|cured|death>", "<age|cured|death>", "<--higher-is-better|--lower-is-better>"),
-        *("<randomised|randomised:1,1|by-doctors>", "<arm,age,sex,cured,death|all>"),
+        *("<randomised|by-doctors>", "<arm,age,sex,cured,death|all>"),
     ]
     assert words[words.index("--id") + 1] == "pid"
     questions = [line.split()[1] for line in err.splitlines()[1:-1]]
@@ -135,35 +138,44 @@ def test_our_own_logs_have_a_propensity_that_is_offered(tmp_path, capsys, init):
     ("options", "said"),
     [
         (("--treatment", "arn"), "--treatment: unknown column 'arn'; did you mean 'arm'? known: arm, age, sex, cured"),
-        (("--treatment", "age"), "--treatment: age has 60 distinct values; a treatment needs 2 to 20"),
-        (("--treatment", "arm,age"), '--treatment: "arm, age" has 106 distinct values; a treatment needs 2 to 20'),
-        (("--treatment", "rare"), "--treatment: rare 1 has 9 patients; each arm needs 10"),
-        (("--treatment", "arm", "--outcome", "arm"), "--outcome: arm is the --treatment already: give another column"),
-        (("--outcome", "sex"), "--outcome: sex must be two or more numbers, got f, m; say what each value is worth: "),
-        (("--outcome", "sex:f=1"), "--outcome: sex: what is m worth?"),
-        (("--outcome", "age,cured"), "--outcome: several outcomes need weights"),
-        (("--outcome", "age=1,cured=-1", "--lower-is-better"), "--direction: goes with one outcome"),
-        (("--outcome", "row"), "--outcome: row numbers the rows"),
+        (("--treatment", "age"), f"--treatment: age {OF_ARMS}; it has 60 values: 20 to 79, the rarest in 4 rows\n"),
         (
-            ("--time", "age", "--event", "rare:happened=1"),
-            "--event: rare has 0, 1: say which is the event: --event 'rar",
+            ("--treatment", "arm,age"),
+            f'--treatment: "arm, age" {OF_ARMS}; it has 106 values: words, the rarest in 1 row',
         ),
+        (("--treatment", "rare"), f"--treatment: rare {OF_ARMS}; it has 2 values: 0, 1, the rarest in 9 rows\n"),
+        (("--treatment", "arm", "--outcome", "arm"), "--outcome: arm is the --treatment already\n"),
+        (
+            ("--outcome", "sex"),
+            "--outcome: sex must be two or more numbers; of words say what each is worth, as in 'cur",
+        ),
+        (("--outcome", "sex:f=1"), "--outcome: sex: what is m worth?"),
+        (("--outcome", "age,cured"), "--outcome: must be NAME=VALUE, with commas between, got 'age,cured'"),
+        (("--outcome", "age=1,cured=-1", "--lower-is-better"), "--direction: goes with one outcome"),
+        (("--outcome", "age=much,cured=-1"), "--outcome: must be a number, got 'much'"),
+        (("--outcome", "row"), "--outcome: row must be two or more numbers"),
+        (("--time", "age", "--event", "rare:happened=1"), "--event: rare: say which of its values is the event: --eve"),
         (
             ("--time", "age", "--event", "sex"),
-            "--event: sex has f, m: say which is the event: --event 'sex:event=<f|m>",
+            "--event: sex: say which of its values is the event: --event 'sex:event=<f|m>,censored=...'\n",
         ),
-        (("--time", "sex"), "--time: sex must be numbers, got f, m"),
-        (("--id", "site_id"), "--id: site_id has 4 values in 240 rows: an id has one for each row"),
+        (("--time", "sex"), "--time: sex must be three or more numbers; it has 2 values: f, m, the rarest in 120 rows"),
+        (("--id", "site_id"), "--id: site_id has 4 values in 240 rows. If several rows are one patient, say --cluster"),
         (("--treatment", "arm", "--assigned", "randomised:1,2,3"), "--assigned: must have a number > 0 for each of 2"),
-        (("--features", "arm,row"), "--features: row numbers the rows\npolicysim: Name the others: --features arm"),
-        (("--features", "who"), "--features: who has 60 different words, at most 50 can be levels"),
-        (("--treatment", "arm", "--features", "twin"), "--features: twin decides the treatment"),
+        (
+            ("--features", "arm,row"),
+            "--features: row must be numbers or a few words, and no id; it has 240 values: 0 to 239, the rarest in 1 "
+            "row; numbers the rows\npolicysim: Name the others: --features arm\n",
+        ),
+        (
+            ("--features", "who"),
+            "--features: who must be numbers or a few words, and no id; it has 60 values: words, th",
+        ),
         (("--unknown", "age=7"), "--unknown: age has no value '7'; name COLUMN=VALUE, or none"),
     ],
 )
 def test_answers_are_checked(init, options, said):
     frame = trial(row=range(N), site_id=range(4), who=[f"p{number}" for number in range(60)], rare=[1] * 9 + [0] * 231)
-    frame["twin"] = (frame["arm"] == "A") * 1
     code, _, err, _ = init(frame, *options)
     assert code == 2
     assert err.startswith(f"policysim: {said}"), err
@@ -174,17 +186,27 @@ def test_answers_are_checked(init, options, said):
     [
         ({"pscore": [0.5, 1.5]}, ("--assigned", "pscore"), "pscore: must be a probability > 0 and <= 1"),
         ({"pscore": [0.5, 0]}, ("--assigned", "pscore"), "pscore: must be a probability > 0 and <= 1"),
-        ({"arm": ["A"] * 231 + ["B"] * 9}, (), "--treatment: arm B has 9 patients; each arm needs 10"),
+        (
+            {"arm": ["A"] * 231 + ["B"] * 9},
+            (),
+            f"--treatment: arm {OF_ARMS}; it has 2 values: A, B, the rarest in 9 rows",
+        ),
         (
             {"arm": ["A"] * 230 + ["B"] * 10, "cured": [0.0, 1.0] * 119 + [np.nan] * 2},
             (),
             "arm: B has 8 patients with an outcome, each arm needs 10",
         ),
         ({"age": [20, 70] * 120, "cured": [0, 3] * 120}, (), "the feature age decides it"),
+        ({}, ("--assigned", "randomised:1,0"), "data.propensity.B: must be > 0, got 0"),
+        (
+            {"days": range(1, 81), "died": [0, 1]},
+            ("--time", "days", "--event", "died", "--horizon", "50"),
+            "data.outcome.cured: must be 0: with time, event and horizon the outcome is to be free of the event",
+        ),
     ],
 )
 def test_what_compare_would_refuse_is_not_written(init, columns, options, said):
-    plain = PLAIN[:-2] if options else PLAIN
+    plain = PLAIN[:-2] if "--assigned" in options else PLAIN
     code, _, err, _ = init(trial(**columns), *plain, *options, "--features", "age,sex")
     assert code in (2, 3) and said in err, err
 
@@ -197,7 +219,7 @@ def test_what_compare_would_refuse_is_not_written(init, columns, options, said):
         (
             b"sex,age\n0,30\n1,40\n",
             3,
-            "no column can be the treatment: it needs 2 to 20 distinct values, each of 10 pat",
+            f"no column can be the treatment: it {OF_ARMS}",
         ),
     ],
 )
@@ -230,7 +252,8 @@ def test_json_is_one_document(init):
     code, out, err, data = init(trial(), *PLAIN, "--features", "age,sex", "--json")
     document = json.loads(out)
     assert (code, err, document["rows"], document["records"]) == (0, "", N, 8)
-    assert document["outcome"] == data["outcome"]
+    # What was checked is what is written.
+    assert {key: document[key] for key in data} == data
     assert init(trial(), "--json")[1] == ""
 
 
@@ -312,8 +335,6 @@ def test_groups_of_patients_and_rows_of_one_patient_and_what_is_adjusted_for(ini
     assert (code, "say --cluster village, too" in err) == (2, True)
     code, out, _, data = init(frame, *asked, "--id", "village", "--cluster", "village")
     assert (code, data["id"], data["cluster"], "240 rows, of 40 patients." in out) == (0, "village", "village", True)
-    code, _, err, _ = init(frame, *asked, "--id", "none", "--adjust-for", "row")
-    assert (code, err) == (2, "policysim: --adjust-for: row numbers the rows\n")
     # What is named for one thing is not taken by "all" for another.
     options = ["--id", "none", "--cluster", "village", "--adjust-for", "age"]
     assert set(init(frame.drop(columns="row"), *asked[:-1], "all", *options)[3]["features"]) == {"sex", "weight"}
@@ -326,19 +347,19 @@ def test_a_feature_that_is_named_is_used_or_the_command_says_why_not(init):
     frame = trial(400, weight=weights[:400], **genes)
     code, out, err, _ = init(frame, *PLAIN, "--features", "weight,sex")
     assert code == 2
-    assert 'weight has 45 of 400 values are no numbers: "?" (unknown?)' in out + err
+    assert '45 of 400 values are "?" (unknown?)' in out and typed(err)[0][-2:] == ["--unknown", "weight=?"]
     code, _, err, _ = init(trial(400, weight=[">89", *weights[45:444]]), *PLAIN, "--features", "weight,sex")
     assert code == 2
     assert err.splitlines() == [
-        'policysim: --features: weight is no feature yet: 1 of 400 values are no numbers: ">89"; write numbers, '
-        "or bins as words",
+        "policysim: --features: weight must be numbers or a few words, and no id; it has 41 values: numbers and words, "
+        'the rarest in 1 row; 1 of 400 values are no numbers, such as ">89"',
         "policysim: Name the others: --features sex",
     ]
     names = ["sex", *genes]
     assert list(init(frame, *PLAIN, "--features", ",".join(names[:20]))[3]["features"]) == names[:20]
     code, _, err, _ = init(frame, *PLAIN, "--features", ",".join(names))
     assert (code, len(err.splitlines())) == (2, 1)
-    assert "= 16,777,216 records, at most 2,000,000 are possible: name fewer features" in err
+    assert "= 16,777,216 records are declared, at most 2,000,000 are possible: declare fewer features" in err
 
 
 def test_a_nine_among_zeros_and_ones_is_asked_about(init, tmp_path, read_study):
@@ -349,7 +370,7 @@ def test_a_nine_among_zeros_and_ones_is_asked_about(init, tmp_path, read_study):
     assert code == 2
     assert "20 of 400 values are 9 (unknown?)" in out and "12 of 400 values are 999 (unknown?)" in out
     words, open_ones = typed(err)
-    assert (words[-3:], open_ones) == (["cured=9,age=999", "--missing", "age=exclude"], [])
+    assert (words[-2:], open_ones) == (["--unknown", "age=999,cured=9"], [])
     code, out, _, _ = init(frame, *words[2:])
     log = load_log(read_study(tmp_path / "trial.toml"))
     known = frame["cured"] < 9
@@ -400,7 +421,7 @@ def test_no_horizon_is_taken_before_anything_happens(init):
         late = RATS["time"] >= float(f"{later:.2g}")
         assert RATS[late].groupby("rx").size().min() < 10 or later == 104
     code, _, err, _ = init(RATS, *options, "--horizon", "33")
-    assert code == 2 and "there are no events up to 33" in err
+    assert code == 2 and "data.horizon: nobody has the event by time = 33: 38 rows have it, the first at 34" in err
     assert init(RATS, *options, "--horizon", "70")[3]["horizon"] == 70
     # With few events there is none to take, and it is said how many there are.
     few = RATS.assign(status=(np.arange(150) % 30 == 0) * 1)
@@ -424,7 +445,7 @@ def test_times_are_asked_for_their_direction_and_events_for_their_codes(init):
         "litter",
     )
     code, _, err, _ = init(frame, *options, "--event", "status")
-    assert code == 2 and "status:event=<1|2>,censored=<1|2>" in err
+    assert code == 2 and "'status:event=<1|2>,censored=...'" in err
     events = (*options, "--event", "status:event=2,censored=1")
     assert "<--higher-is-better|--lower-is-better>" in typed(init(frame, *events)[2])[1]
     data = init(frame, *events, "--higher-is-better", "--horizon", "90")[3]
@@ -438,10 +459,8 @@ def test_a_missing_value_costs_a_row_or_is_a_level_and_never_the_feature(init, t
     frame = trial(
         age=[None, *range(20, 79), *range(20, 80), *range(20, 80), *range(20, 80)], smoker=["yes", "no", None]
     )
-    code, _, err, _ = init(frame, *PLAIN, "--features", "all")
-    words, open_ones = typed(err)
-    assert (code, open_ones, words[words.index("--missing") + 1]) == (2, [], "age=exclude,smoker=level")
-    code, _, _, data = init(frame, *words[2:])
+    code, out, _, data = init(frame, *PLAIN, "--features", "all")
+    assert out.startswith("240 rows, each of them a patient. Left out: 1 without a treatment or a feature.\n")
     assert (code, list(data["features"]), data["missing"]) == (0, ["age", "sex", "smoker"], "exclude")
     assert data["features"]["smoker"]["levels"] == ["no", "yes", "NA"]
     assert "missing" not in data["features"]["age"]
@@ -450,9 +469,6 @@ def test_a_missing_value_costs_a_row_or_is_a_level_and_never_the_feature(init, t
     kept = frame[frame["age"].notna()].reset_index(drop=True)
     assert (log.space.decode(log.records)["smoker"] == kept["smoker"].fillna("NA")).all()
     assert (log.data.rewards == kept["cured"]).all()
-    data = init(frame, *words[2:-1], "age=level,smoker=level")[3]
-    assert data["features"]["age"]["missing"] is True and "missing" not in data
-    assert "--missing: name smoker, too" in init(frame, *words[2:-1], "age=level")[2]
 
 
 def test_outcomes_are_no_features_unless_the_user_names_them(init):
@@ -460,13 +476,17 @@ def test_outcomes_are_no_features_unless_the_user_names_them(init):
     frame = trial(qaly=np.linspace(0.2, 1, N), cost=range(100, 100 + 3 * N, 3)).drop(columns="cured")
     code, out, err, _ = init(frame)
     assert code == 2
-    assert "--outcome qaly=THRESHOLD,cost=-1 counts both" in out
+    assert "several columns and their weights, such as qaly=20000,cost=-1" in err
+    assert [line.split()[0] for line in out.splitlines() if line.endswith("or later?")] == ["arm", "qaly", "cost"]
     assert typed(err)[1][-1] == "<arm,age,sex,qaly,cost|all>"
     options = ("--treatment", "arm", "--id", "none", "--assigned", "randomised", "--features", "age,sex")
     data = init(frame, *options, "--outcome", "qaly=20000,cost=-1")[3]
     assert data["outcome"] == {"qaly": 20000.0, "cost": -1.0}
     assert data["range"] == pytest.approx([20000 * 0.2 - 100 - 3 * (N - 1), 20000 - 100])
     assert list(data["features"]) == ["age", "sex"]
+    frame["cost"] = frame["cost"].sample(frac=1, random_state=1).to_numpy()
+    out = init(frame, *options[:-1], "age,cost", "--outcome", "qaly", "--higher-is-better")[1]
+    assert "No features, if they came after treatment: cost.\n" in out
 
 
 def test_a_second_treatment_is_no_feature_unless_the_user_names_it(init):
@@ -476,13 +496,12 @@ def test_a_second_treatment_is_no_feature_unless_the_user_names_it(init):
     )
     code, out, err, _ = init(frame, "--treatment", "a1")
     assert code == 2
-    assert "a1, a2 have the same values: what came after the first treatment is no feature." in out
-    assert "Rules over several stages of treatment are not learned from data here" in out
-    assert "no second treatment" in err
+    assert "no second treatment (rules over several stages are not learned here: see docs/trials.md)" in err
     options = ("--treatment", "a1", "--outcome", "y", "--higher-is-better", "--id", "none", "--assigned", "randomised")
     code, out, _, data = init(frame, *options, "--features", "age,sex")
     assert (code, list(data["features"])) == (0, ["age", "sex"])
-    assert "a1, a2" in init(frame, *options, "--features", "age,a2")[1]
+    out = init(frame, *options, "--features", "age,a2")[1]
+    assert "No features, if they came after treatment: a2.\n" in out
 
 
 @pytest.mark.parametrize(("way", "sign"), [("higher", 1), ("lower", -1)])
@@ -573,15 +592,14 @@ def test_cuts_are_close_to_the_quartiles_of_many_values(power, seed):
     assert all(float(f"{cut:.3g}") == cut for cut in cuts)
 
 
-def test_bins_are_merged_until_each_arm_has_twenty_patients():
-    rng = np.random.default_rng(2)
-    arm = summarise(pd.Series(rng.integers(0, 2, 90)), "arm")
-    column = summarise(pd.Series(rng.integers(20, 80, 90)), "age")
-    found = declare(column, arm, missing=False)
-    assert found.few == "" and 1 <= len(found.feature.cuts) < 3
-    assert by_arm(column, found.feature.cuts, arm)[:-1].min() >= 20
-    few = declare(summarise(pd.Series(["a"] * 85 + ["b"] * 5), "site"), arm, missing=False)
-    assert (few.feature.levels, "patients with b" in few.few) == (("a", "b"), True)
+@pytest.mark.parametrize(("n_of_an_arm", "n_bins"), [(200, 4), (79, 3), (59, 2), (15, 2)])
+def test_numbers_are_cut_into_bins_of_about_twenty_patients_of_each_arm(n_of_an_arm, n_bins):
+    arm = summarise(pd.Series([0, 1] * n_of_an_arm), "arm")
+    ages = pd.Series(np.random.default_rng(2).permutation(2 * n_of_an_arm) / 10)
+    found = declare(summarise(ages, "age"), arm, missing=True)
+    assert (len(found["cuts"]), found["missing"]) == (n_bins - 1, True)
+    few = declare(summarise(pd.Series([3, 1, 2] * n_of_an_arm)[: 2 * n_of_an_arm], "grade"), arm, missing=True)
+    assert few == {"levels": [1, 2, 3, "NA"]}
 
 
 # Whatever the table.

@@ -43,7 +43,7 @@ def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(fol
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
     assert sum("# CHECK" in line for line in text.splitlines()) == 1
-    assert "1 line is marked CHECK" in capsys.readouterr().out
+    assert "Read the 1 line marked CHECK" in capsys.readouterr().out
     code, printed = compare(folder, capsys, "--policy", "randomized-response")
     assert code == 0
     warning = "1 guess marked # CHECK is unread"
