@@ -15,7 +15,7 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.column_names import is_id, sounding_later
 from policysim.logs.log_frame import covariate_matrix, is_real
-from policysim.logs.log_source import LogSource, is_column
+from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
 
 # Levels of fewer rows than this are one, and the name of it; and of the mark of a missing number.
@@ -157,11 +157,7 @@ def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataF
     that are different in each row. The index of the frame says which of the rows they are.
     """
     table = tables.features
-    said = {tables.id, source.treatment, *source.joined, *source.outcome, *source.later, *source.features}
-    said |= {source.cluster, source.id}
-    said |= {source.propensity} if is_column(source.propensity) else set()
-    said |= set(source.adjust_for)
-    said |= set(sounding_later(table.columns))
+    said = source.named | set(sounding_later(table.columns))
     names = [name for name in table.columns if name not in said][:MOST_COLUMNS]
     looked_at = np.arange(0, len(rows), -(-len(rows) // LOOKED_AT))
     frame = table.frame_of(names).iloc[rows[looked_at]].reset_index(drop=True)

@@ -40,7 +40,6 @@ from policysim.logs.log_source import (
     TABLE,
     LogColumns,
     LogSource,
-    is_column,
 )
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import FEWEST_ROWS, FIRST_ROWS, check_outcomes, goes_with_one, refuse_total
@@ -303,18 +302,15 @@ def _known_values(columns: LogColumns, table: DataTable) -> DataTable:
 def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
     """The columns that are read, some rows at a time."""
     own = {one_line(name): name for name in file.schema.names}
-    chance = (columns.propensity,) if is_column(columns.propensity) else ()
-    taken = columns.joined or (columns.treatment,)
-    names = list(dict.fromkeys((*columns.features, *taken, *chance, *columns.outcome, *columns.later)))
-    for name in names:
+    for name in columns.columns:
         if name not in own:
             raise DataError(
                 f"{file.path.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
                 f"{', '.join(own)}"
             )
     before = 0
-    for batch in file.batches([own[name] for name in names]):
-        rows = pa.Table.from_batches([batch]).rename_columns(names)
+    for batch in file.batches([own[name] for name in columns.columns]):
+        rows = pa.Table.from_batches([batch]).rename_columns(columns.columns)
         yield DataTable(file.path.as_posix(), rows, file, file.header, before)
         before += len(rows)
 

@@ -170,37 +170,35 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         refuse_totals(source, table)
     decisions = read_decisions(tables, source, bad).without(records < 0)
     if is_column(source.propensity):
-        refuse_one_heavy_row(tables.features, str(source.propensity), decisions, show=bad.show)
+        refuse_one_heavy_row(tables, source.propensity, decisions, show=bad.show)
     cut = [name for name, feature in source.features.items() if feature.cuts]
     columns = {name: numbers(tables.features[name]) for name in cut}
     raw = pd.DataFrame(columns, index=range(len(records)))
     log = log_of(source, records, decisions, raw, adjusters=adjusters, clusters=clusters, models=not all_hidden)
     if all_hidden:
         return log
-    used = {*source.features, source.id, source.cluster, *source.outcome, *source.later, source.propensity}
-    used |= {source.treatment, *source.joined, *source.adjust_for}
-    others = [name for name in tables.features.columns if name not in used]
+    others = [name for name in tables.features.columns if name not in source.named]
     return replace(
         log,
         deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
         unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
-        single=single_patients(tables.features, decisions),
+        single=single_patients(tables, decisions),
         undeclared=undeclared(tables, source, np.flatnonzero(decisions.actions >= 0)),
     )
 
 
-def single_patients(table: DataTable, decisions: LoggedDecisions) -> dict[str, str]:
+def single_patients(tables: LogTables, decisions: LoggedDecisions) -> dict[str, str]:
     """The treatments that one row alone got, of those with an outcome, and where it is."""
     actions = np.where(np.isnan(decisions.rewards), -1, decisions.actions)
     rows = {name: np.flatnonzero(actions == arm) for arm, name in enumerate(decisions.names)}
-    return {name: table.places(found.tolist())[0] for name, found in rows.items() if len(found) == 1}
+    return {name: tables.place_of_action(found[0]) for name, found in rows.items() if len(found) == 1}
 
 
 # A row with more than this share of its arm's weight leaves nothing to the others; of fewer rows that is no wonder.
 HEAVY, FEWEST_FOR_HEAVY = 0.95, 10
 
 
-def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisions, *, show: bool) -> None:
+def refuse_one_heavy_row(tables: LogTables, column: str, decisions: LoggedDecisions, *, show: bool) -> None:
     """DataError for a row that has nearly all weight (1 / propensity) of its arm's rows with an outcome.
 
     `show` says whether the message has the row's probability, and its share of the weight.
@@ -215,7 +213,7 @@ def refuse_one_heavy_row(table: DataTable, column: str, decisions: LoggedDecisio
         if share > HEAVY:
             value, most = (f"{decisions.propensities[row]:g}: ", percent(share)) if show else ("", "nearly all")
             raise DataError(
-                f"{table.places([int(row)])[0]}: {column}: {value}this row alone has {most} of the weight of {name} "
+                f"{tables.place_of_action(row)}: {column}: {value}this row alone has {most} of the weight of {name} "
                 f"(1 / probability, {len(rows):,} rows), so that the others hardly count: correct the probability, or "
                 "leave the row out"
             )
@@ -255,57 +253,32 @@ def log_of(
     DataError
         For clusters that are too few (`clusters.require_clusters`).
     """
-    kept, names = decisions.treated(), decisions.names
     if clusters is not None:
-        known = decisions.kept()
-        place = next(iter(source.files.values())).as_posix()
-        require_clusters(place, source.cluster, clusters[known], decisions.actions[known], names)
-        clusters = clusters[kept]
-    counts, parts, estimated = decisions.counts_of(kept), None, source.propensity == ESTIMATE
-    whole = not np.isnan(decisions.rewards[kept]).any()
-    if counts is not None and (estimated or not whole or decisions.followed):
-        rows, parts, counts = counted_parts(decisions.actions[kept], counts, names, estimated=estimated)
-        kept = kept[rows]
-    raw, adjusters = (None if each is None else each.iloc[kept].reset_index(drop=True) for each in (raw, adjusters))
-    actions, seen = decisions.actions[kept], ~np.isnan(decisions.rewards[kept])
-    covariates = Covariates.of(source.space, records[kept], raw, adjusters)
-    propensities = None if decisions.propensities is None else decisions.propensities[kept]
-    if source.propensity == SHARES:
-        propensities = arm_shares(actions, len(names), counts)
-    elif propensities is None:
-        patients, groups = covariates.patients, covariates.groups
-        propensities = estimate_propensities(
-            patients, groups, actions, names, counts=counts, parts=parts, clusters=clusters
-        )
-    costs = np.array(source.costs) if source.costs else None
-    data = LoggedData(actions, np.zeros(len(kept)), propensities, names, counts=counts, costs=costs, clusters=clusters)
+        known, place = decisions.kept(), next(iter(source.files.values())).as_posix()
+        require_clusters(place, source.cluster, clusters[known], decisions.actions[known], decisions.names)
+    rows, used, parts = _used(source, decisions)
+    raw, adjusters = (None if each is None else each.iloc[rows].reset_index(drop=True) for each in (raw, adjusters))
+    clusters = None if clusters is None else clusters[rows]
+    covariates = Covariates.of(source.space, records[rows], raw, adjusters)
+    data = LoggedData(
+        used.actions,
+        np.zeros(len(rows)),
+        _propensities(source, used, covariates, parts, clusters),
+        used.names,
+        counts=used.counts,
+        costs=np.array(source.costs) if source.costs else None,
+        clusters=clusters,
+    )
     if not models:
-        covariates = Covariates(np.zeros((1, 0)), np.zeros(len(kept), dtype=np.intp))
-    incomplete = Incomplete.of(data, covariates, seen, parts)
-    outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
-    follow_up, censored, shown = source.follow_up, pd.DataFrame(columns=CENSORING), {}
-    if follow_up and decisions.followed:
-        times, states = decisions.followed[0][kept], decisions.followed[1][kept]
-        check_horizons((times[seen], states[seen]), source, actions[seen], names)
-        found, censored = incomplete.at_horizons((np.where(seen, times, np.nan), states), follow_up.horizons)
-        data = found[0]
-        shown = dict(zip(map(follow_up.title_at, follow_up.horizons), found, strict=True))
-        outcomes = {title: each.rewards for title, each in shown.items()} | outcomes
-    else:
-        data = incomplete.column(decisions.rewards[kept])
+        covariates = Covariates(np.zeros((1, 0)), np.zeros(len(rows), dtype=np.intp))
+    incomplete = Incomplete.of(data, covariates, ~np.isnan(used.rewards), parts)
+    data, outcomes, shown, censored = _completed(source, used, incomplete, models=models)
     predicted = None
-    if counts is None and models and (estimated or adjusters is not None):  # trees are grown on rows
-        predicted = incomplete.predicted(data, STACKED)
-    for name, column in outcomes.items() if models else ():
-        if (
-            np.isnan(column).any()
-            and not np.isnan(column).all()
-            and not np.array_equal(column, decisions.rewards[kept], equal_nan=True)
-        ):
-            shown[name] = incomplete.column(column)
+    if used.counts is None and models and (source.propensity == ESTIMATE or adjusters is not None):
+        predicted = incomplete.predicted(data, STACKED)  # by trees, which are grown on rows
     return Log(
         data=data,
-        records=records[kept],
+        records=records[rows],
         space=source.space,
         missing=decisions.missing_by_action(),
         n_read=decisions.n_patients(np.ones(len(records), dtype=np.bool_)),
@@ -317,6 +290,56 @@ def log_of(
         shown=shown,
         n_untreated=decisions.n_patients(decisions.actions < 0),
     )
+
+
+def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[IntArray, LoggedDecisions, IntArray | None]:
+    """The rows with a treatment, what was decided for them, and their parts where counted rows must be divided."""
+    rows = decisions.treated()
+    used, estimated = decisions.of(rows), source.propensity == ESTIMATE
+    if used.counts is None or not (estimated or used.followed or np.isnan(used.rewards).any()):
+        return rows, used, None
+    places, parts, counts = counted_parts(used.actions, used.counts, used.names, estimated=estimated)
+    return rows[places], replace(used.of(places), counts=counts), parts
+
+
+def _propensities(
+    source: LogSource,
+    used: LoggedDecisions,
+    covariates: Covariates,
+    parts: IntArray | None,
+    clusters: IntArray | None,
+) -> FloatArray:
+    """How probable the treatment of each row was, (n_rows,), as the study says or estimates it."""
+    if source.propensity == SHARES:
+        return arm_shares(used.actions, len(used.names), used.counts)
+    if used.propensities is not None:
+        return used.propensities
+    patients, groups = covariates.patients, covariates.groups
+    return estimate_propensities(
+        patients, groups, used.actions, used.names, counts=used.counts, parts=parts, clusters=clusters
+    )
+
+
+def _completed(
+    source: LogSource, used: LoggedDecisions, incomplete: Incomplete, *, models: bool
+) -> tuple[LoggedData, dict[str, FloatArray], dict[str, LoggedData], pd.DataFrame]:
+    """The log with numbers to be averaged; all outcomes, those of them that are incomplete; how much is censored."""
+    outcomes, shown = used.outcomes, dict[str, LoggedData]()
+    if source.follow_up and used.followed:
+        times, states = used.followed
+        seen, horizons = ~np.isnan(used.rewards), source.follow_up.horizons
+        check_horizons((times[seen], states[seen]), source, used.actions[seen], used.names)
+        found, censored = incomplete.at_horizons((np.where(seen, times, np.nan), states), horizons)
+        data = found[0]
+        shown = dict(zip(map(source.follow_up.title_at, horizons), found, strict=True))
+        outcomes = {title: each.rewards for title, each in shown.items()} | outcomes
+    else:
+        data, censored = incomplete.column(used.rewards), pd.DataFrame(columns=CENSORING)
+    for name, column in outcomes.items() if models else ():
+        gaps = np.isnan(column)
+        if gaps.any() and not gaps.all() and not np.array_equal(column, used.rewards, equal_nan=True):
+            shown[name] = incomplete.column(column)
+    return data, outcomes, shown, censored
 
 
 def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArray:
@@ -387,9 +410,18 @@ class LoggedDecisions:
         """How many patients some rows stand for."""
         return int(np.count_nonzero(rows) if self.counts is None else self.counts[rows].sum())
 
-    def counts_of(self, rows: IntArray) -> IntArray | None:
-        """How many patients each of some rows stands for; None: one each."""
-        return None if self.counts is None else self.counts[rows]
+    def of(self, rows: IntArray) -> LoggedDecisions:
+        """The same of some rows."""
+        return replace(
+            self,
+            actions=self.actions[rows],
+            propensities=None if self.propensities is None else self.propensities[rows],
+            rewards=self.rewards[rows],
+            missing=self.missing[rows],
+            outcomes={name: column[rows] for name, column in self.outcomes.items()},
+            followed=(self.followed[0][rows], self.followed[1][rows]) if self.followed else None,
+            counts=None if self.counts is None else self.counts[rows],
+        )
 
     def kept(self) -> IntArray:
         """The rows that have a reward; DataError if they are too few."""
@@ -407,8 +439,8 @@ class LoggedDecisions:
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
-        rows = np.flatnonzero(self.missing & (self.actions >= 0))
-        return tuple(patients_by_code(self.actions[rows], self.counts_of(rows), len(self.names)).tolist())
+        lost = self.of(np.flatnonzero(self.missing & (self.actions >= 0)))
+        return tuple(patients_by_code(lost.actions, lost.counts, len(self.names)).tolist())
 
 
 def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> LoggedDecisions:

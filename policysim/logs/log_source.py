@@ -130,6 +130,14 @@ class LogColumns:
         return min(codes), max(codes)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of those that are read of each patient, but for ids."""
+        chance = [self.propensity] if is_column(self.propensity) else []
+        taken = self.joined or (self.treatment,)
+        names = (*self.features, *taken, *chance, *self.outcome, *self.later, *self.adjust_for)
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    @property
     def later(self) -> tuple[str, ...]:
         """The columns of the time to an event and of whether it happened, where that is the outcome."""
         return (self.follow_up.time, self.follow_up.event) if self.follow_up else ()
@@ -277,6 +285,11 @@ class LogSource(LogColumns):
     public: bool = False
     parts: tuple[Path, ...] = ()
     cluster: str = ""
+
+    @property
+    def named(self) -> set[str]:
+        """The names of all columns that the study says something of, that of several that make the treatment too."""
+        return {*self.columns, self.treatment, self.id, self.cluster}
 
     @property
     def repeats(self) -> bool:

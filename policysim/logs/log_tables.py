@@ -129,6 +129,11 @@ class LogTables:
             rows = {role: np.asarray(own.get_indexer(first), dtype=np.intp) for role, own in ids.items()}
         return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
 
+    def place_of_action(self, row: int) -> str:
+        """Where the treatment of a row of the features is, in words; the tables have no bad rows."""
+        of_actions, _ = self.matched(BadRows())
+        return self.actions.places([int(of_actions[row])])[0]
+
 
 def joined_columns(columns: Sequence[pd.Series]) -> pd.Series:
     """The combination of several columns as one of text; missing where one of them is.

@@ -134,3 +134,16 @@ def test_a_row_that_has_nearly_all_weight_of_its_arm_is_refused(load, known, tri
     (line,) = refused(load, known, trial__csv=trial)
     assert line.startswith(f"{(tmp_path / 'trial.csv').as_posix()}:5: row 4: p: 1e-09: this row alone has ")
     assert f"of the weight of {trial.loc[3, 'arm']} (1 / probability, {rows} rows)" in line
+
+
+def test_of_three_files_the_row_with_nearly_all_weight_is_that_of_the_treatment(load, known, trial, tmp_path):
+    trial = pd.concat([trial] * 5, ignore_index=True).assign(pid=range(30))
+    trial.loc[3, "p"] = 1e-9
+    files = 'file = { features = "patients.csv", actions = "given.csv", outcomes = "came.csv" }'
+    frames = {
+        "patients__csv": trial[["pid", "age", "sex"]],
+        "given__csv": trial[["pid", "arm", "p"]][::-1],
+        "came__csv": trial[["pid", "success"]],
+    }
+    (line,) = refused(load, known.replace('file = "trial.csv"', files), **frames)
+    assert line.startswith(f"{(tmp_path / 'given.csv').as_posix()}:28: row 27: p: 1e-09: this row alone has ")
