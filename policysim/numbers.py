@@ -335,11 +335,6 @@ def change(value: float, places: int) -> str:
     return f"+{text}" if value > 0 and text != "≈ 0" else text
 
 
-def possible(value: float, places: int) -> str:
-    """The same of a change that may be more than there can be: impossible."""
-    return "impossible" if math.isinf(value) else change(value, places)
-
-
 def about(value: float) -> str:
     """The size of a difference, to three digits and no finer than one from ten upwards: 16,500, 301, 7.3.
 

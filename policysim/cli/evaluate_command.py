@@ -109,7 +109,7 @@ def run(chosen: argparse.Namespace) -> int:
     if study and stated != RECOGNISED:
         raise UsageError(f"{stated.options[0]} goes with a file of rows: a study says so in [data]")
     with chosen_executor(chosen) as executor, progress_bar("fold") as progress:
-        log, evaluated = evaluate_on(
+        evaluated = evaluate_on(
             study or Path(chosen.log),
             target,
             estimator=chosen.estimator,
@@ -122,9 +122,9 @@ def run(chosen: argparse.Namespace) -> int:
             progress=progress,
         )
     if chosen.json:
-        print_json(evaluation_document(log, target, evaluated))
+        print_json(evaluation_document(evaluated))
     else:
-        say(evaluation_screen(log, target, evaluated).text())
+        say(evaluation_screen(evaluated).text())
     return 0 if evaluated.agreement is None or evaluated.agreement.agrees else EXIT_CHECK
 
 

@@ -9,9 +9,8 @@ treatments      which treatment each row got, how probable it was (known or esti
 rewards         outcomes as numbers, or by the codes of a study, and their weighted sum
 outcomes        which columns can be the outcome, and which last row is no patient
 adjusters       columns that are adjusted for and that no policy sees
-incomplete      outcomes of which some are missing or censored, made numbers for all rows
-censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan-Meier, Aalen-Johansen
-hazards         how much sooner an event comes to some patients than to others of their arm: Cox
+incomplete      outcomes of which some are missing or censored, made numbers for all rows; which are observed
+censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan-Meier, Aalen-Johansen, Cox
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
 distinct_rows   distinct rows of a table in batches, and how many there are of each
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory

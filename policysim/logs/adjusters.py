@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.column_names import is_id, sounding_later
 from policysim.logs.log_frame import covariate_matrix, is_real
-from policysim.logs.log_source import LogSource
-from policysim.logs.log_tables import LogTables
 
 # Levels of fewer rows than this are one, and the name of it; and of the mark of a missing number.
 FEWEST_OF_LEVEL = 10
@@ -110,8 +108,12 @@ class Covariates:
         """Of each row, (n_rows, n_covariates)."""
         return self.patients[self.groups]
 
+    def of(self, rows: IntArray | BoolArray) -> Covariates:
+        """The same of some rows."""
+        return Covariates(self.patients, self.groups[rows])
+
     @classmethod
-    def of(
+    def of_log(
         cls, space: RecordSpace, records: IntArray, raw: pd.DataFrame | None, adjusters: pd.DataFrame | None
     ) -> Covariates:
         """A column of 0 and 1 for each level of each feature, the numbers of those that were cut, and the adjusters.
@@ -150,15 +152,14 @@ class Covariates:
         return Covariates(np.hstack([self.rows, cut, own, above]), np.arange(len(own)))
 
 
-def undeclared(tables: LogTables, source: LogSource, rows: IntArray) -> pd.DataFrame:
+def undeclared(table: DataTable, columns: Sequence[str], rows: IntArray) -> pd.DataFrame:
     """Columns beside the features that nothing is said of, as `read_adjusters` has them, of some of the `rows`.
 
     Left out are ids, outcomes and what is named like one, later measurements, and words that are names; also columns
     that are different in each row. The index of the frame says which of the rows they are.
     """
-    table = tables.features
-    said = source.named | set(sounding_later(table.columns))
-    names = [name for name in table.columns if name not in said][:MOST_COLUMNS]
+    later = set(sounding_later(table.columns))
+    names = [name for name in columns if name not in later][:MOST_COLUMNS]
     looked_at = np.arange(0, len(rows), -(-len(rows) // LOOKED_AT))
     frame = table.frame_of(names).iloc[rows[looked_at]].reset_index(drop=True)
     some = DataTable(table.name, frame)

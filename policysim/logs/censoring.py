@@ -1,7 +1,7 @@
 """Outcomes that take time: free of an event at a horizon, where some patients were followed for less (are censored).
 
-From hazards, those of Kaplan and Meier's estimator or a model's, one number for each patient that may be averaged like
-any other outcome.
+From hazards, those of Kaplan and Meier's estimator or of Cox's model (1972), one number for each patient that may be
+averaged like any other outcome.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
 
 from envs.toml_reader import InputFileError, one_line
-from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, meanings, missing, numbers
-from policysim.logs.hazards import relative_hazards
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.log_source import (
     CENSORED,
@@ -29,6 +29,7 @@ from policysim.logs.log_source import (
     FollowUp,
     LogSource,
 )
+from policysim.logs.outcome_models import one_thread, with_products
 from policysim.logs.outcomes import place_in_study
 from policysim.logs.toml_text import toml_string
 from policysim.numbers import percent
@@ -57,7 +58,7 @@ def pseudo_outcomes(
         How many patients each stands for.
     relative : array, (n, 3), optional
         The logarithm of each patient's hazard of being censored, of the event, and of a competing one, over the arm's
-        own: see `hazards.relative_hazards`. By default all patients have the arm's.
+        own: see `relative_hazards`. By default all patients have the arm's.
 
     Returns
     -------
@@ -182,6 +183,123 @@ def _shifted(curves: FloatArray, first: float) -> FloatArray:
     return np.hstack([np.full((len(curves), 1), first), curves])
 
 
+# Ridge penalties of the slopes, in events.
+PENALTIES = (300.0, 30.0, 3.0)
+# Of fewer events, or fewer patients without one, no slope is fitted.
+FEWEST_EVENTS = 10
+# Of more rows, slopes are fitted to so many, drawn at random: their error is then far below that of the arm.
+MOST_FITTED = 20_000
+
+
+def relative_hazards(
+    covariates: FloatArray, ranks: IntArray, happened: BoolArray, parts: IntArray, counts: IntArray | None = None
+) -> FloatArray:
+    """The logarithm of each patient's hazard over that of a mean patient of the arm, (n,), by a model without the row.
+
+    Parameters
+    ----------
+    covariates : array, (n, n_covariates)
+        Of the patients of one arm.
+    ranks : array of int, (n,)
+        The order of their times; equal ones are ties.
+    happened : array of bool, (n,)
+        Whether what the hazard is of happened then.
+    parts : array of int, (n,)
+        Rows of the same part are predicted by a model that was fitted without them.
+    counts : array of int, (n,), optional
+        How many patients each row stands for.
+
+    Returns
+    -------
+    array, (n,)
+        All 0 where no model predicts held-out rows better than the arm alone does: then everything that is made of
+        them is what Kaplan and Meier's estimators say.
+
+    Notes
+    -----
+    Ridge regression by the partial likelihood, ties as Breslow (1974) has them; on the covariates, or on their pairwise
+    products as well. Penalty and covariates are those of the largest cross-validated partial likelihood (Verweij & van
+    Houwelingen 1993, Cross-validation in survival analysis).
+    """
+    each = np.ones(len(ranks)) if counts is None else counts.astype(np.float64)
+    nothing = np.zeros(len(ranks))
+    centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
+    varies = spread > 10 * ROUNDING * np.abs(centre)
+    if not varies.any() or min(float(each[happened].sum()), float(each[~happened].sum())) < FEWEST_EVENTS:
+        return nothing
+    scaled = (covariates[:, varies] - centre[varies]) / spread[varies]
+    designs = {design.shape[1]: design for design in (scaled, with_products(scaled))}
+    rows = np.arange(len(ranks))
+    if len(rows) > MOST_FITTED:
+        rows = np.sort(np.random.default_rng(0).choice(len(ranks), MOST_FITTED, replace=False))
+    whole = Likelihood.of(ranks[rows], happened[rows], each[rows])
+    folds = [(parts == part, rows[parts[rows] != part]) for part in np.unique(parts)]
+    fitted = [(own, rest, Likelihood.of(ranks[rest], happened[rest], each[rest])) for own, rest in folds]
+    best = sum(whole.at(nothing[rows])[0] - some.at(nothing[rest])[0] for _, rest, some in fitted)
+    found = nothing
+    for design in designs.values():
+        slopes = np.zeros((len(fitted), design.shape[1]))
+        for penalty in PENALTIES:
+            gained, relative = 0.0, np.zeros(len(ranks))
+            for place, (own, rest, some) in enumerate(fitted):
+                with one_thread():  # of so small products
+                    slopes[place] = some.fit(design[rest], penalty, slopes[place])
+                gained += whole.at(design[rows] @ slopes[place])[0] - some.at(design[rest] @ slopes[place])[0]
+                relative[own] = design[own] @ slopes[place]
+            if gained > best:
+                best, found = gained, relative
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Cox's partial likelihood of some rows.
+
+    Attributes
+    ----------
+    place : array of int, (n,)
+        Of each row among the distinct times.
+    events : array, (n,)
+        How many patients of the row the event happened to.
+    each : array, (n,)
+        How many patients the row stands for.
+    at_time : array, (m,)
+        How many events there are at each time.
+    """
+
+    place: IntArray
+    events: FloatArray
+    each: FloatArray
+    at_time: FloatArray
+
+    @classmethod
+    def of(cls, ranks: IntArray, happened: BoolArray, each: FloatArray) -> Likelihood:
+        """From the order of times, whether it was the event, and how many patients each row stands for."""
+        place = np.unique(ranks, return_inverse=True)[1]
+        events = np.where(happened, each, 0.0)
+        at_time: FloatArray = np.bincount(place, events).astype(np.float64)
+        return cls(place, events, each, at_time)
+
+    def at(self, relative: FloatArray) -> tuple[float, FloatArray]:
+        """The logarithm of the likelihood where hazards are exp(relative) times the arm's, (n,), and its derivative."""
+        hazards = self.each * np.exp(relative)
+        at_risk = np.bincount(self.place, hazards)[::-1].cumsum()[::-1]
+        seen = self.at_time > 0
+        value = float(self.events @ relative - self.at_time[seen] @ np.log(at_risk[seen]))
+        increments = np.divide(self.at_time, at_risk, out=np.zeros(len(at_risk)), where=seen)
+        return value, self.events - hazards * np.cumsum(increments)[self.place]
+
+    def fit(self, design: FloatArray, penalty: float, start: FloatArray) -> FloatArray:
+        """The slopes of the largest likelihood less penalty / 2 times the sum of their squares, (n_columns,)."""
+
+        def loss(slopes: FloatArray) -> tuple[float, FloatArray]:
+            value, residuals = self.at(np.clip(design @ slopes, -30, 30))
+            return float(penalty / 2 * slopes @ slopes - value), penalty * slopes - design.T @ residuals
+
+        fitted: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+        return fitted
+
+
 # Of an arm and a horizon: all patients; those whose follow-up ends before it without an event; those who are seen at
 # it, free of any event until then; those to whom the event happened by then.
 CENSORING = ["arm", "horizon", "patients", "censored", "followed", "events"]
@@ -250,19 +368,20 @@ def by_arm(
     Parameters
     ----------
     times : two arrays, (n,)
-        Of each patient, and what happened then: `CENSORED`, `EVENT` or `COMPETING`.
+        Of each patient, and what happened then: `CENSORED`, `EVENT` or `COMPETING`; patients without a time, NaN, have
+        no part.
     horizons : sequence of float
     data : LoggedData
         The treatments of these patients, and their counts.
     covariates : array, (n, n_covariates)
-        What hazards are modelled by, within each arm (`hazards.relative_hazards`).
+        What hazards are modelled by, within each arm (`relative_hazards`).
     parts : array of int, (n,)
         Rows of the same part are predicted by models that were fitted without them.
 
     Returns
     -------
     list
-        For each horizon what `pseudo_outcomes` returns.
+        For each horizon what `pseudo_outcomes` returns; 0 for patients without a time.
     DataFrame
         With the columns `CENSORING`.
     """
@@ -270,7 +389,7 @@ def by_arm(
     arms = []
     last = max(horizons)
     for arm, name in enumerate(data.names):
-        rows = np.flatnonzero(data.actions == arm)
+        rows = np.flatnonzero((data.actions == arm) & ~np.isnan(times[0]))
         until, states = times[0][rows], times[1][rows]
         each = None if data.counts is None else data.counts[rows]
         # At equal times events come before censorings.

@@ -1,7 +1,7 @@
 """Outcomes of which some are missing or censored, made numbers for all rows that may be averaged.
 
 Whether an outcome is observed is modelled by the treatment and the covariates, as are the outcome itself and the
-hazards of censoring: `treatments.estimate_observed`, `outcome_models`, `hazards`.
+hazards of censoring (`outcome_models`, `censoring`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from policysim.logs.adjusters import Covariates
 from policysim.logs.censoring import by_arm
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.log_source import CONSTANT
-from policysim.logs.outcome_models import PRODUCTS, predicted_without, with_missing
-from policysim.logs.treatments import dealt_parts, estimate_observed
+from policysim.logs.outcome_models import FEWEST_ROWS, PRODUCTS, predicted_without
+from policysim.logs.treatments import dealt_parts, estimate_propensities
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Incomplete:
         """The log with numbers for all rows, made from those that have an outcome.
 
         The outcome is modelled by ridge regression with pairwise products. Parameters are those of
-        `outcome_models.with_missing`.
+        `with_missing`.
         """
         if seen.all():
             return replace(self.data, rewards=outcomes, observed=known)
@@ -69,18 +69,11 @@ class Incomplete:
         return replace(fitted_to, rewards=with_missing(outcomes, seen, chances, predicted))
 
     def _chances(self, seen: BoolArray) -> FloatArray:
-        """`treatments.estimate_observed`, once for outcomes that are missing in the same rows."""
+        """`estimate_observed`, once for outcomes that are missing in the same rows."""
         key = seen.tobytes()
         if key not in self.known_chances:
-            self.known_chances[key] = estimate_observed(
-                self.covariates.patients,
-                self.covariates.groups,
-                self.data.actions,
-                seen,
-                counts=self.data.counts,
-                parts=None if self.data.counts is None else self.parts,
-                clusters=self.data.clusters,
-            )
+            parts = None if self.data.counts is None else self.parts
+            self.known_chances[key] = estimate_observed(self.covariates, self.data, seen, parts)
         return self.known_chances[key]
 
     def column(self, outcomes: FloatArray) -> LoggedData:
@@ -97,14 +90,58 @@ class Incomplete:
 
         `times` are NaN in rows that have none; with them, what happened then.
         """
-        seen = ~np.isnan(times[0])
-        rows = np.flatnonzero(seen)
-        followed = times[0][rows], times[1][rows]
-        covariates = self.covariates.rows[rows]
-        found, table = by_arm(followed, horizons, self.data.of(rows), covariates, self.parts[rows])
-        completed = []
-        for pseudo, known in found:
-            whole = np.zeros((3, len(seen)))
-            whole[:, rows] = pseudo, known.rewards, known.weights
-            completed.append(self.completed(whole[0], Observed(whole[1], whole[2]), seen))
-        return completed, table
+        found, table = by_arm(times, horizons, self.data, self.covariates.rows, self.parts)
+        return [self.completed(pseudo, known, ~np.isnan(times[0])) for pseudo, known in found], table
+
+
+def estimate_observed(
+    covariates: Covariates, data: LoggedData, observed: BoolArray, parts: IntArray | None = None
+) -> FloatArray:
+    """The probability that the outcome of each row is observed, given its treatment and covariates, (n_rows,).
+
+    In each arm by the stacked classifiers of `estimate_propensities`, cross-fitted: where few outcomes are missing, a
+    single regression with many columns makes some of these probabilities tiny. In an arm where fewer than ten outcomes
+    are missing, or fewer than ten are not, it is the share of those that are observed. Arguments are those of
+    `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number is of use: in the
+    others it is the probability that the outcome is missing.
+    """
+    found = np.ones(data.n_rows)
+    for action in np.unique(data.actions):
+        own = np.flatnonzero(data.actions == action)
+        seen = observed[own].astype(np.intp)
+        mine = replace(data.of(own), actions=seen, names=("missing", "observed"))
+        sizes, in_parts = mine.by_action(), None if parts is None else parts[own]
+        few = sizes.min() < FEWEST_ROWS or not covariates.patients.shape[1]
+        if not few and in_parts is not None:  # a part must leave some of both to the others
+            few = min(len(np.unique(in_parts[seen == code])) for code in (0, 1)) < 2
+        if few:
+            found[own] = sizes[seen] / sizes.sum()
+        else:
+            found[own] = estimate_propensities(covariates.of(own), mine, in_parts)
+    return found
+
+
+def with_missing(outcomes: FloatArray, seen: BoolArray, chances: FloatArray, predicted: FloatArray) -> FloatArray:
+    """One number for each row, also for those without an outcome, whose mean is that of the outcomes of all, (n_rows,).
+
+    Parameters
+    ----------
+    outcomes : array, (n_rows,)
+        Any number where it is missing. Under censoring, `censoring.pseudo_outcomes`.
+    seen : array of bool, (n_rows,)
+        Which rows have one.
+    chances : array, (n_rows,)
+        r(a, x), the probability that the outcome is observed (`estimate_observed`).
+    predicted : array, (n_rows,)
+        q(x, a) of the treatment that was given, fitted without the row.
+
+    Notes
+    -----
+    It is q(x, a) + R (Y - q(x, a)) / r(a, x), R whether the outcome Y is observed: its mean given treatment and
+    covariates is that of the outcome if either r or q is right (Robins, Rotnitzky & Zhao 1994). In a doubly robust
+    score, q(x, .) again, a residual then has the weight R / (e r) in place of 1 / e, and rows without an outcome count
+    for the score's direct part.
+    """
+    pseudo = predicted.copy()
+    pseudo[seen] += (outcomes[seen] - predicted[seen]) / chances[seen]
+    return pseudo

@@ -141,7 +141,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     Estimated propensities (`propensity = "estimate"`) are cross-fitted by stacked classifiers on the features, with
     numbers as they were before they were cut, and on the columns that are adjusted for. They make confounding possible:
     see `treatments.estimate_propensities`; "arm shares" are `treatments.arm_shares`. Rows without an outcome
-    (`missing = "exclude"`) are made up for by a model of which outcomes are observed (`outcome_models.with_missing`),
+    (`missing = "exclude"`) are made up for by a model of which outcomes are observed (`incomplete.with_missing`),
     which is right if outcomes are missing by chance given treatment and covariates. So is censoring
     (`censoring.pseudo_outcomes`).
 
@@ -183,7 +183,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
         unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
         single=single_patients(tables, decisions),
-        undeclared=undeclared(tables, source, np.flatnonzero(decisions.actions >= 0)),
+        undeclared=undeclared(tables.features, others, np.flatnonzero(decisions.actions >= 0)),
     )
 
 
@@ -259,16 +259,15 @@ def log_of(
     rows, used, parts = _used(source, decisions)
     raw, adjusters = (None if each is None else each.iloc[rows].reset_index(drop=True) for each in (raw, adjusters))
     clusters = None if clusters is None else clusters[rows]
-    covariates = Covariates.of(source.space, records[rows], raw, adjusters)
-    data = LoggedData(
-        used.actions,
-        np.zeros(len(rows)),
-        _propensities(source, used, covariates, parts, clusters),
-        used.names,
-        counts=used.counts,
-        costs=np.array(source.costs) if source.costs else None,
-        clusters=clusters,
-    )
+    covariates = Covariates.of_log(source.space, records[rows], raw, adjusters)
+    costs, unknown = np.array(source.costs) if source.costs else None, np.zeros(len(rows))
+    data = LoggedData(used.actions, unknown, unknown, used.names, counts=used.counts, costs=costs, clusters=clusters)
+    if source.propensity == SHARES:
+        data = replace(data, propensities=arm_shares(used.actions, len(used.names), used.counts))
+    elif used.propensities is None:
+        data = replace(data, propensities=estimate_propensities(covariates, data, parts))
+    else:
+        data = replace(data, propensities=used.propensities)
     if not models:
         covariates = Covariates(np.zeros((1, 0)), np.zeros(len(rows), dtype=np.intp))
     incomplete = Incomplete.of(data, covariates, ~np.isnan(used.rewards), parts)
@@ -300,24 +299,6 @@ def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[IntArray, Logg
         return rows, used, None
     places, parts, counts = counted_parts(used.actions, used.counts, used.names, estimated=estimated)
     return rows[places], replace(used.of(places), counts=counts), parts
-
-
-def _propensities(
-    source: LogSource,
-    used: LoggedDecisions,
-    covariates: Covariates,
-    parts: IntArray | None,
-    clusters: IntArray | None,
-) -> FloatArray:
-    """How probable the treatment of each row was, (n_rows,), as the study says or estimates it."""
-    if source.propensity == SHARES:
-        return arm_shares(used.actions, len(used.names), used.counts)
-    if used.propensities is not None:
-        return used.propensities
-    patients, groups = covariates.patients, covariates.groups
-    return estimate_propensities(
-        patients, groups, used.actions, used.names, counts=used.counts, parts=parts, clusters=clusters
-    )
 
 
 def _completed(

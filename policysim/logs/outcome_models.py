@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.optimize import nnls
 from threadpoolctl import ThreadpoolController
 
-from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
@@ -140,32 +140,6 @@ def predicted_without(
     return predicted
 
 
-def with_missing(outcomes: FloatArray, seen: BoolArray, chances: FloatArray, predicted: FloatArray) -> FloatArray:
-    """One number for each row, also for those without an outcome, whose mean is that of the outcomes of all, (n_rows,).
-
-    Parameters
-    ----------
-    outcomes : array, (n_rows,)
-        Any number where it is missing. Under censoring, `censoring.pseudo_outcomes`.
-    seen : array of bool, (n_rows,)
-        Which rows have one.
-    chances : array, (n_rows,)
-        r(a, x), the probability that the outcome is observed (`treatments.estimate_observed`).
-    predicted : array, (n_rows,)
-        q(x, a) of the treatment that was given, fitted without the row.
-
-    Notes
-    -----
-    It is q(x, a) + R (Y - q(x, a)) / r(a, x), R whether the outcome Y is observed: its mean given treatment and
-    covariates is that of the outcome if either r or q is right (Robins, Rotnitzky & Zhao 1994). In a doubly robust
-    score, q(x, .) again, a residual then has the weight R / (e r) in place of 1 / e, and rows without an outcome count
-    for the score's direct part.
-    """
-    pseudo = predicted.copy()
-    pseudo[seen] += (outcomes[seen] - predicted[seen]) / chances[seen]
-    return pseudo
-
-
 def _constant(value: float) -> Predictor:
     return lambda covariates: np.full(len(covariates), value)
 
@@ -284,12 +258,7 @@ def chosen_model(covariates: FloatArray, data: LoggedData, seed: int) -> Outcome
     means = fit_to_log(CONSTANT, covariates, data)
     best, candidate, shrink = 1.0, "", 0.0
     for name in (LINEAR, PRODUCTS):
-        predicted = np.empty((data.n_rows, data.n_actions))
-        for fold in range(FOLDS):
-            own, rest = folds == fold, folds != fold
-            model = fit_to_log(name, covariates[rest], data.of(rest), seed=seed)
-            predicted[own] = model.predict(covariates[own])
-        slope, z = follows(data, predicted, folds)
+        slope, z = follows(data, predicted_without(name, covariates, data, folds, seed=seed), folds)
         if z > best:
             best, candidate, shrink = z, name, min(1.0, slope * (1 - 1 / z**2))
     if not candidate:

@@ -23,6 +23,7 @@ from policysim.logs.log_frame import (
     COLUMNS,
     PROPENSITY,
     REWARD,
+    LoggedData,
     as_list,
     known_before,
     one_of,
@@ -290,8 +291,8 @@ def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame, *, by_shares
     if by_shares:
         propensities = arm_shares(actions, len(decisions.names))
     elif decisions.propensities is None:
-        patients = Covariates.of_frame(known_before(covariates))
-        propensities = estimate_propensities(patients.patients, patients.groups, actions, decisions.names)
+        patients, unknown = Covariates.of_frame(known_before(covariates)), np.zeros(len(kept))
+        propensities = estimate_propensities(patients, LoggedData(actions, unknown, unknown, decisions.names))
     else:
         propensities = decisions.propensities[kept]
     taken = pd.Categorical.from_codes(actions, categories=pd.Index(decisions.names))

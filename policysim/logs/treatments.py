@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import product
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from envs.toml_reader import unknown
-from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, sorted_keys
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
+from policysim.logs.adjusters import Covariates
 from policysim.logs.clusters import folds_of_clusters
-from policysim.logs.log_frame import patients_by_code
+from policysim.logs.log_frame import LoggedData, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE
-from policysim.logs.outcome_models import FEWEST_ROWS, one_thread, with_products
+from policysim.logs.outcome_models import one_thread, with_products
 from policysim.logs.toml_text import toml_string
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -169,16 +170,7 @@ def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None
     return shares[actions]
 
 
-def estimate_propensities(
-    covariates: FloatArray,
-    groups: IntArray,
-    actions: IntArray,
-    names: Sequence[str],
-    *,
-    counts: IntArray | None = None,
-    parts: IntArray | None = None,
-    clusters: IntArray | None = None,
-) -> FloatArray:
+def estimate_propensities(covariates: Covariates, data: LoggedData, parts: IntArray | None = None) -> FloatArray:
     """The probability of each row's treatment by stacked classifiers, cross-fitted over five parts.
 
     Each row's probability comes from models that were fitted without its part. Nothing is floored or clipped: a tiny
@@ -186,18 +178,12 @@ def estimate_propensities(
 
     Parameters
     ----------
-    covariates : array, (n_groups, n_covariates)
-        Distinct patients.
-    groups : array, (n_rows,)
-        Which of them each row is.
-    actions : array, (n_rows,)
-        Positions in `names`.
-    names : sequence of str
-        For messages.
-    counts, parts : array, (n_rows,), optional
-        How many patients each row stands for, and its part, from `counted_parts`.
-    clusters : array, (n_rows,), optional
-        The number of each row's cluster: whole clusters are dealt among the parts.
+    covariates : Covariates
+        What is known of the patient of each row.
+    data : LoggedData
+        The treatments, and how many patients each row stands for; whole clusters are dealt among the parts.
+    parts : array, (n_rows,), optional
+        The part of each row, from `counted_parts`.
 
     Returns
     -------
@@ -222,69 +208,20 @@ def estimate_propensities(
     van der Laan, Polley & Hubbard (2007), Super learner.
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     """
-    folds = _folds(actions, names, clusters) if parts is None else parts
-    centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
+    folds = _folds(data) if parts is None else parts
+    patients = covariates.patients
+    centre, spread = patients.mean(axis=0), patients.std(axis=0)
     varies = spread > 10 * ROUNDING * np.abs(centre)  # not rounding of a constant column
-    scaled: FloatArray = (covariates - centre) / np.where(varies, spread, 1)
-    found = np.full(len(actions), np.nan)
+    scaled = replace(covariates, patients=(patients - centre) / np.where(varies, spread, 1))
+    found = np.full(data.n_rows, np.nan)
     for fold in range(int(folds.max()) + 1):
         rest, part = folds != fold, np.flatnonzero(folds == fold)
-        each = np.ones(int(rest.sum())) if counts is None else counts[rest].astype(np.float64)
-        wanted, rows = np.unique(groups[part], return_inverse=True)
-        treated, together = (groups[rest], actions[rest], each), None if clusters is None else clusters[rest]
-        table = _stack(scaled, treated, scaled[wanted], len(names), together)
-        found[part] = table[rows, actions[part]]
+        wanted, rows = np.unique(scaled.groups[part], return_inverse=True)
+        table = _stack(scaled.of(rest), data.of(rest), scaled.patients[wanted])
+        found[part] = table[rows, data.actions[part]]
     return found
 
 
-def estimate_observed(
-    covariates: FloatArray,
-    groups: IntArray,
-    actions: IntArray,
-    observed: BoolArray,
-    *,
-    counts: IntArray | None = None,
-    parts: IntArray | None = None,
-    clusters: IntArray | None = None,
-) -> FloatArray:
-    """The probability that the outcome of each row is observed, given its treatment and covariates, (n_rows,).
-
-    In each arm by the stacked classifiers of `estimate_propensities`, cross-fitted: where few outcomes are missing, a
-    single regression with many columns makes some of these probabilities tiny. In an arm where fewer than ten outcomes
-    are missing, or fewer than ten are not, it is the share of those that are observed. Arguments are those of
-    `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number is of use: in the
-    others it is the probability that the outcome is missing.
-    """
-    found = np.ones(len(actions))
-    for action in np.unique(actions):
-        own = np.flatnonzero(actions == action)
-        each, seen = None if counts is None else counts[own], observed[own].astype(np.intp)
-        sizes = patients_by_code(seen, each, 2)
-        in_parts = None if parts is None else parts[own]
-        few = sizes.min() < FEWEST_ROWS or not covariates.shape[1]
-        if few or (in_parts is not None and min(_n_parts(seen, in_parts)) < 2):
-            found[own] = sizes[seen] / sizes.sum()
-        else:
-            names = ("missing", "observed")
-            found[own] = estimate_propensities(
-                covariates,
-                groups[own],
-                seen,
-                names,
-                counts=each,
-                parts=in_parts,
-                clusters=None if clusters is None else clusters[own],
-            )
-    return found
-
-
-def _n_parts(codes: IntArray, parts: IntArray) -> list[int]:
-    """In how many parts there is each of two codes."""
-    return [len(np.unique(parts[codes == code])) for code in (0, 1)]
-
-
-# Which of the distinct patients each row is, its treatment, and how many patients it stands for.
-Treated: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 # Parts of the rows that the stack of one fold is weighted by, and the steps of its weights.
 HELD_OUT, STEPS = 3, 200
 # Of more rows, models are fitted to so many, drawn at random; and so many patients are predicted at a time.
@@ -300,32 +237,28 @@ CLASSIFYING_TREES = {
 }
 
 
-def _stack(
-    covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int, clusters: IntArray | None
-) -> FloatArray:
+def _stack(covariates: Covariates, data: LoggedData, wanted: FloatArray) -> FloatArray:
     """Probabilities of the treatments for the wanted patients, (m, n_actions), from some rows."""
-    if len(treated[1]) > MOST_FITTED and len(covariates) > MOST_FITTED:
-        some = np.sort(np.random.default_rng(0).choice(len(treated[1]), MOST_FITTED, replace=False))
-        treated = treated[0][some], treated[1][some], treated[2][some]
-        clusters = None if clusters is None else clusters[some]
-    groups, actions, each = treated
-    folds = dealt_parts(actions, HELD_OUT, clusters)
-    held_out = np.zeros((len(actions), len(_learners())))
-    for fold, place in product(range(HELD_OUT), range(held_out.shape[1])):
+    if data.n_rows > MOST_FITTED and len(covariates.patients) > MOST_FITTED:
+        some = np.sort(np.random.default_rng(0).choice(data.n_rows, MOST_FITTED, replace=False))
+        covariates, data = covariates.of(some), data.of(some)
+    folds, learners = dealt_parts(data.actions, HELD_OUT, data.clusters), range(len(_learners()))
+    held_out = np.zeros((data.n_rows, len(learners)))
+    for fold in range(HELD_OUT):
         rest, own = folds != fold, folds == fold
-        if not own.any() or len(np.unique(actions[rest])) < 2:
+        if not own.any() or len(np.unique(data.actions[rest])) < 2:
             continue  # of a handful of patients
-        needed, rows = np.unique(groups[own], return_inverse=True)
-        others = groups[rest], actions[rest], each[rest]
-        held_out[own, place] = _fitted(place, covariates, others, covariates[needed], n_actions)[rows, actions[own]]
-    shares = np.full(held_out.shape[1], 1 / held_out.shape[1])
+        needed, rows = np.unique(covariates.groups[own], return_inverse=True)
+        for place in learners:
+            table = _fitted(place, covariates.of(rest), data.of(rest), covariates.patients[needed])
+            held_out[own, place] = table[rows, data.actions[own]]
+    shares = np.full(len(learners), 1 / len(learners))
     known = held_out.min(axis=1) > 0  # a treatment may be in one part alone
+    each = np.ones(data.n_rows) if data.counts is None else data.counts.astype(np.float64)
     for _ in range(STEPS if known.any() else 0):  # expectation and maximisation: the likelihood of a mixture is concave
         parts = held_out[known] * shares
         shares = each[known] @ (parts / parts.sum(axis=1, keepdims=True)) / each[known].sum()
-    mixture = np.zeros((len(wanted), n_actions))
-    for place, share in enumerate(shares):
-        mixture += share * _fitted(place, covariates, treated, wanted, n_actions)
+    mixture: FloatArray = sum(share * _fitted(place, covariates, data, wanted) for place, share in enumerate(shares))
     return mixture
 
 
@@ -339,32 +272,31 @@ def _learners() -> list[Any]:
     return [logistic, logistic, HistGradientBoostingClassifier(**CLASSIFYING_TREES)]
 
 
-def _fitted(place: int, covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
+def _fitted(place: int, covariates: Covariates, data: LoggedData, wanted: FloatArray) -> FloatArray:
     """One of the stacked models, fitted to some rows, on the wanted patients; equal rows are one row with a weight."""
-    groups, actions, each = treated
-    cells, places = np.unique(groups * n_actions + actions, return_inverse=True)
+    cells, places = np.unique(covariates.groups * data.n_actions + data.actions, return_inverse=True)
     columns = with_products if place == 1 else np.asarray
-    table = np.zeros((len(wanted), n_actions))
+    table = np.zeros((len(wanted), data.n_actions))
     with one_thread():
-        mine = columns(covariates[cells // n_actions])
-        weights = np.bincount(places, each)
+        mine = columns(covariates.patients[cells // data.n_actions])
+        weights = np.bincount(places, data.counts)
         # Of equal weights scikit-learn finds the bins of numbers many times as fast without them.
-        model = _learners()[place].fit(mine, cells % n_actions, None if (weights == 1).all() else weights)
+        model = _learners()[place].fit(mine, cells % data.n_actions, None if (weights == 1).all() else weights)
         for start in range(0, len(wanted), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(wanted)))
             table[np.ix_(rows, model.classes_)] = model.predict_proba(columns(wanted[rows]))
     return table
 
 
-def _folds(actions: IntArray, names: Sequence[str], clusters: IntArray | None) -> IntArray:
+def _folds(data: LoggedData) -> IntArray:
     """The part of each row, the same in every run; each treatment is spread evenly over them, so that all have it."""
-    sizes = np.bincount(actions, minlength=len(names))
-    alone = [name for name, size in zip(names, sizes, strict=True) if size == 1]
+    sizes = np.bincount(data.actions, minlength=data.n_actions)
+    alone = [name for name, size in zip(data.names, sizes, strict=True) if size == 1]
     if alone:
         raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
         raise DataError(ONE_TREATMENT)
-    return dealt_parts(actions, FOLDS, clusters)
+    return dealt_parts(data.actions, FOLDS, data.clusters)
 
 
 def dealt_parts(actions: IntArray, n_folds: int = FOLDS, clusters: IntArray | None = None) -> IntArray:

@@ -5,7 +5,7 @@ estimate_value   the estimators, an entry each; models fitted without the rows t
 arms             each arm given to everyone, and a policy against the one that did best on other folds
 trial_columns    policies from one part of a log, measured on the other over repeated splits; a row for each
 diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
-evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
+evidence         what a log can show: heterogeneity, power and E-values
 trial_findings   what a comparison shows: options with letters, differences with verdicts, who is harmed, what leaks
 trial_words      the words of these findings; trial_tables: the tables behind
 trial_report     the report, with its figures

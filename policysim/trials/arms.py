@@ -36,8 +36,10 @@ from policysim.trials.estimators import (
     snips,
 )
 
+ANY = (-math.inf, math.inf)
 
-def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
+
+def arm_means(data: LoggedData, limits: tuple[float, float] = ANY, predicted: FloatArray | None = None) -> pd.DataFrame:
     """The mean reward of each arm, had all patients been given it, with its 95 % interval.
 
     Parameters
@@ -46,6 +48,8 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
         A log; its propensities say which patients each arm's rows stand for.
     limits : tuple of float, optional
         The lowest and the highest reward that are possible: no interval leaves them. Rewards of 0 and 1 need none.
+    predicted : array, (n_rows, k), optional
+        q(x, a) of each row, by a model that was fitted without it.
 
     Returns
     -------
@@ -56,10 +60,9 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
     Notes
     -----
-    With w = 1 / propensity, the mean of an arm's n rows is v = sum w r / sum w (Hajek 1971), and its variance
-    n / (n - 1) sum w^2 (r - v)^2 / (sum w)^2, the delta method's (Owen 2013, Monte Carlo theory, methods and examples,
-    equation 9.9). With equal propensities they are the plain mean and its usual squared standard error. The interval
-    reaches further than 1.96 standard errors where rewards are skewed or few (`estimators.Moments.quantile`).
+    The mean of an arm's rows, and its error, are those of self-normalised weights, `estimators.snips`: with equal
+    propensities the plain mean and its usual standard error. The interval reaches further than 1.96 standard errors
+    where rewards are skewed or few (`estimators.Moments.quantile`).
 
     Of rewards of 0 and 1 it is Wilson's (1927): all shares p with (v - p)^2 <= z^2 p (1 - p) / m, which are within
     [0, 1]. With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance,
@@ -67,6 +70,10 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     a small variance by luck. Where all rewards are the same, m is the effective sample size. So it is, too, of
     being free of an event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative
     probability of survival in life table analysis), where the variance is Greenwood's.
+
+    With `predicted`, an arm's mean is that of its doubly robust values over all rows (Robins, Rotnitzky & Zhao 1994;
+    Chernozhukov et al. 2018): where propensities are estimated, weighting by them alone is as wrong as they are, and
+    this is wrong by the product of their error with that of the outcome model.
 
     Of clusters the variance is that of `estimators.clustered_moments`, z is Student's t with its degrees of freedom (in
     Wilson's interval a smaller m, as in Korn & Graubard 1998, Confidence intervals for proportions with small expected
@@ -81,21 +88,28 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     >>> arm_means(data)[["arm", "rows", "mean"]].values.tolist()
     [['none', 3, 2.0], ['pill', 1, 5.0]]
     """
+    values = None if predicted is None else robust_values(data, predicted)
     rows = []
     for arm, name in enumerate(data.names):
         mine = data.of(data.actions == arm)
-        rewards, weights, counts, n = mine.rewards, 1 / mine.propensities, mine.counts, mine.n_patients
-        found = moments(snips(weights, rewards, counts), counts, clusters=mine.clusters) if n else NOTHING
+        found = NOTHING
+        if mine.n_patients:
+            found = (
+                weighted_mean(mine) if values is None else moments(values[:, arm], data.counts, clusters=data.clusters)
+            )
         low = high = np.nan
-        if n > 1 and data.is_binary:
-            low, high = _wilson(found, weights, mine)
-        elif n > 1 and found.standard_error > 0:
-            reach = found.quantile * found.standard_error
-            low, high = found.mean - reach, found.mean + reach
-            if limits is not None:
-                low, high = max(low, limits[0]), min(high, limits[1])
-        rows.append((name, n, found.mean, low, high))
+        if values is None and mine.n_patients > 1 and data.is_binary:
+            low, high = _wilson(found, 1 / mine.propensities, mine)
+        elif mine.n_patients > 1 and found.standard_error > 0:
+            low, high = max(found.interval[0], limits[0]), min(found.interval[1], limits[1])
+        rows.append((name, mine.n_patients, found.mean, low, high))
     return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
+
+
+def weighted_mean(patients: LoggedData) -> Moments:
+    """The mean reward of some patients, each weighted by the inverse propensity; see `arm_means`."""
+    linearised = snips(1 / patients.propensities, patients.rewards, patients.counts)
+    return moments(linearised, patients.counts, clusters=patients.clusters)
 
 
 def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
@@ -129,18 +143,13 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     frames: list[pd.DataFrame] = []
     for name in dict.fromkeys([*([] if log.rewarded else [rewarded]), *log.outcomes]):
         values = log.outcomes.get(name, log.data.rewards)
-        limits: tuple[float, float] | None
         if name == rewarded:
-            own, limits = log.data, source.utility_range
+            means = arm_means(log.data, source.utility_range, log.predicted)
         else:
             own = log.shown.get(name) or replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
             at_horizon = source.follow_up and name not in source.outcome
-            limits = source.ends_of(name) if unit and source.outcome.get(name) else None
-            limits = (0.0, 1.0) if at_horizon else limits
-        if name == rewarded and log.predicted is not None:
-            means = modelled_means(own, robust_values(own, log.predicted), limits)
-        else:
-            means = arm_means(own, limits)
+            limits = source.ends_of(name) if unit and source.outcome.get(name) else ANY
+            means = arm_means(own, (0.0, 1.0) if at_horizon else limits)
         gaps = log.data.by_action(~np.isfinite(values))
         means.insert(0, "outcome", name)
         means.insert(3, "missing", excluded if name == rewarded or (name in log.shown and not gaps.any()) else gaps)
@@ -155,24 +164,6 @@ def utility_of_arms(log: Log, arms: pd.DataFrame) -> pd.DataFrame:
     """The rows of `arms_of` that are of the utility."""
     name = UTILITY if log.data.costs is not None else log.rewarded or UTILITY
     return arms[arms["outcome"] == name]
-
-
-def modelled_means(data: LoggedData, values: FloatArray, limits: tuple[float, float] | None = None) -> pd.DataFrame:
-    """The table of `arm_means`, from the doubly robust value of each arm to each row, (n_rows, k).
-
-    An arm's mean is that of its values over all rows (Robins, Rotnitzky & Zhao 1994; Chernozhukov et al. 2018): where
-    propensities are estimated, weighting by them alone is as wrong as they are, and this is wrong by the product of
-    their error with that of the outcome model.
-    """
-    rows = []
-    for arm, (name, n) in enumerate(zip(data.names, data.by_action(), strict=True)):
-        found = moments(values[:, arm], data.counts, clusters=data.clusters) if n else NOTHING
-        reach = found.quantile * found.standard_error if n > 1 and found.standard_error > 0 else np.nan
-        low, high = found.mean - reach, found.mean + reach
-        if limits is not None:
-            low, high = max(low, limits[0]), min(high, limits[1])
-        rows.append((name, int(n), found.mean, low, high))
-    return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
 
 
 def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:

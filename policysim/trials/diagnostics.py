@@ -60,20 +60,38 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
         values = np.hstack([values, values[:, one[apart]] * values[:, other[apart]]])
         words = [": ".join(filter(None, name)) for name in names]
         names += [(f"{words[i]} × {words[j]}", "") for i, j in zip(one[apart], other[apart], strict=True)]
-    plain, squares, weighted = [], [], []
-    for arm in np.unique(data.actions):
-        mine, own = data.of(data.actions == arm), values[data.actions == arm]
-        plain.append(averaged(own, mine.counts))
-        squares.append(averaged(own**2, mine.counts))
-        weighted.append(mine.inverse_propensities @ own / mine.inverse_propensities.sum())
-    largest = np.zeros((2, len(names)))
-    for i, j in combinations(range(len(plain)), 2):
-        variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
-        apart = np.abs([plain[i] - plain[j], weighted[i] - weighted[j]])
+    before, after = standardised_differences(data, values, rounding).max(axis=0, initial=0.0)
+    return pd.DataFrame(names, columns=["feature", "level"]).assign(before=before, after=after)
+
+
+def standardised_differences(data: LoggedData, values: FloatArray, rounding: FloatArray | float) -> FloatArray:
+    """Those of each two arms that occur, before and after weighting, in some columns: (n_pairs, 2, n_columns).
+
+    They are 0 in columns that vary by no more than `rounding`, a variance.
+    """
+    arms = [(data.of(rows), values[rows]) for rows in (data.actions == arm for arm in np.unique(data.actions))]
+    plain = [averaged(own, mine.counts) for mine, own in arms]
+    variances = [averaged((own - mean) ** 2, mine.counts) for (mine, own), mean in zip(arms, plain, strict=True)]
+    weights = [mine.inverse_propensities for mine, _ in arms]
+    weighted = [weight @ own / weight.sum() for weight, (_, own) in zip(weights, arms, strict=True)]
+    found = np.zeros((math.comb(len(arms), 2), 2, values.shape[1]))
+    for differences, (i, j) in zip(found, combinations(range(len(arms)), 2), strict=True):
+        variance = (variances[i] + variances[j]) / 2
         spread = np.sqrt(np.where(variance > rounding, variance, np.inf))
-        np.maximum(largest, apart / spread, out=largest)
-    found = pd.DataFrame(names, columns=["feature", "level"])
-    return found.assign(before=largest[0], after=largest[1])
+        differences[:] = np.abs([plain[i] - plain[j], weighted[i] - weighted[j]]) / spread
+    return found
+
+
+def effective_sizes(data: LoggedData) -> FloatArray:
+    """The effective sample sizes of the weights of each arm that occurs, or of those of its clusters, if it has any."""
+    arms = [data.of(data.actions == arm) for arm in np.unique(data.actions)]
+    sizes = [
+        effective_size(1 / arm.propensities, arm.counts)
+        if arm.clusters is None
+        else effective_size(np.bincount(arm.clusters, 1 / arm.propensities).astype(np.float64))
+        for arm in arms
+    ]
+    return np.array(sizes)
 
 
 def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
@@ -103,11 +121,7 @@ def imbalance_by_chance(data: LoggedData) -> float:
     sample sizes of their weights: a simulation with a fixed seed. Where whole clusters were allocated, they are those
     of the clusters' sums of weights, as of a feature that all patients of a cluster share: the chance is at most that.
     """
-    weights = [data.of(data.actions == arm).inverse_propensities for arm in range(data.n_actions)]
-    if data.clusters is not None and data.whole_clusters is not None:
-        own = [data.clusters[data.actions == arm] for arm in range(data.n_actions)]
-        weights = [np.bincount(*each)[np.unique(each[0])] for each in zip(own, weights, strict=True)]
-    sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
+    sizes = effective_sizes(data if data.whole_clusters is not None else replace(data, clusters=None))
     draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
     return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
 
@@ -213,13 +227,11 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
     actions = log.actions[rows]
     columns = [(str(name), frame.iloc[rows, place]) for place, name in enumerate(frame.columns)]
     groups = [group for name, column in columns for group in _groups(name, column, actions)]
-    members, unit = np.array([inside for _, inside in groups], dtype=np.float64), "patients"
-    if groups and log.clusters is not None and log.whole_clusters is not None:
-        _, first, own = np.unique(log.clusters[rows], return_index=True, return_inverse=True)
-        members = np.array([np.bincount(own, inside) > 0 for inside in members], dtype=np.float64)
-        actions, unit = actions[first], "clusters"
+    if not groups:
+        return []
+    members, actions, unit = _counted(log, rows, np.array([inside for _, inside in groups], dtype=np.float64))
     shares = np.bincount(actions, minlength=log.n_actions) / len(actions)
-    if not groups or np.count_nonzero(shares) < 2:
+    if np.count_nonzero(shares) < 2:
         return []
     each = np.count_nonzero(shares) * len(groups)
     large = np.argsort(-members.sum(axis=1), kind="stable")[:MOST_IN_PAIRS]
@@ -245,6 +257,15 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
                     found.append(hole)
         holes += found
     return holes
+
+
+def _counted(log: LoggedData, rows: IntArray, members: FloatArray) -> tuple[FloatArray, IntArray, str]:
+    """Who counts as a member of each group, (n_groups, m), with the action of each: patients, or whole clusters."""
+    if log.clusters is None or log.whole_clusters is None:
+        return members, log.actions[rows], "patients"
+    _, first, own = np.unique(log.clusters[rows], return_index=True, return_inverse=True)
+    clusters = np.array([np.bincount(own, inside) > 0 for inside in members], dtype=np.float64)
+    return clusters, log.actions[rows][first], "clusters"
 
 
 def _is_new(hole: Hole, found: list[Hole]) -> bool:
@@ -369,35 +390,25 @@ def _left_out(log: Log, source: LogSource) -> list[str]:
     """Columns of the file that nothing is said of, in which arms differ beyond chance, also after weighting.
 
     The standardised difference of two arms, see `balance_of`, is then about normal with variance 1 / n_i + 1 / n_j, n
-    the effective sample sizes of their weights, or of those of clusters; it is tested at `DOUBTFUL`, shared by all
-    columns and pairs of arms (Bonferroni), and must be beyond `IMBALANCE`.
+    the `effective_sizes`; it is tested at `DOUBTFUL`, shared by all columns and pairs of arms (Bonferroni), and must be
+    beyond `IMBALANCE`.
     """
     if log.undeclared is None or not log.undeclared.shape[1]:
         return []
     data, values = log.data.of(log.undeclared.index.to_numpy()), log.undeclared.to_numpy(dtype=np.float64)
     largest = np.abs(values).max(axis=0)
     values = values / np.where(largest > 0, largest, 1)  # the squares of large numbers are no numbers
-    rows = [data.actions == arm for arm in np.unique(data.actions)]
-    weights = [data.of(own).inverse_propensities for own in rows]
-    means = [weight @ values[own] / weight.sum() for weight, own in zip(weights, rows, strict=True)]
-    sizes = [
-        effective_size(weight if data.clusters is None else np.bincount(data.clusters[own], weight).astype(np.float64))
-        for weight, own in zip(weights, rows, strict=True)
-    ]
-    pairs = list(combinations(range(len(rows)), 2))
-    found: dict[str, tuple[float, float]] = {}
-    for i, j in pairs:
-        spread = np.sqrt((values[rows[i]].var(axis=0) + values[rows[j]].var(axis=0)) / 2)
-        apart = np.abs(means[i] - means[j])
-        standardised = np.divide(apart, spread, out=np.zeros(len(apart)), where=spread > 10 * ROUNDING * apart)
-        chances = 2 * ndtr(-standardised / math.sqrt(1 / sizes[i] + 1 / sizes[j])) * len(pairs) * len(apart)
-        for place in np.flatnonzero((standardised > IMBALANCE) & (chances < DOUBTFUL)).tolist():
-            name = str(log.undeclared.columns[place][0])
-            found[name] = max(found.get(name, (0.0, 0.0)), (float(standardised[place]), float(-chances[place])))
-    found = {name: each for name, each in found.items() if name not in dict(log.deciding)}  # which are named already
-    worst = sorted(found.items(), key=lambda each: each[1], reverse=True)
+    apart = standardised_differences(data, values, (10 * ROUNDING) ** 2)[:, 1]
+    errors = np.array([math.sqrt(1 / one + 1 / other) for one, other in combinations(effective_sizes(data), 2)])
+    chances = 2 * ndtr(-apart / errors[:, None]) * apart.size
+    pairs, columns = np.nonzero((apart > IMBALANCE) & (chances < DOUBTFUL))
+    names = [str(log.undeclared.columns[column][0]) for column in columns.tolist()]
+    found = pd.DataFrame({"name": names, "apart": apart[pairs, columns], "chance": chances[pairs, columns]})
+    found = found[~found["name"].isin(dict(log.deciding))]  # which are named already
+    worst = found.sort_values(["apart", "chance"], ascending=[False, True], kind="stable").drop_duplicates("name")
     more = f" (and {len(worst) - NAMED} more columns)" if len(worst) > NAMED else ""
-    return [_left_out_words(name, difference, -chance, source) + more for name, (difference, chance) in worst[:NAMED]]
+    rows = worst.head(NAMED).itertuples(index=False, name=None)
+    return [_left_out_words(name, difference, chance, source) + more for name, difference, chance in rows]
 
 
 def _left_out_words(name: str, difference: float, chance: float, source: LogSource) -> str:

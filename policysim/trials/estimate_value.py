@@ -261,9 +261,10 @@ def estimate_value(
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
     caveats, kind = overlap_caveats(log, shares, weights), ESTIMATORS[estimator]
-    # Of few folds it is Student's.
-    reach = (found.quantile if kind.contribution else found.reach) * found.standard_error
-    interval = found.mean - reach, found.mean + reach
+    interval = found.interval
+    if kind.contribution is None:  # of few folds it is Student's
+        reach = found.reach * found.standard_error
+        interval = found.mean - reach, found.mean + reach
     caveats += range_caveats("the value", found.mean, interval, (0.0, 1.0), rounded) if log.is_binary else []
     caveats += weight_caveats(ess, log.n_patients, clip, clipped) if kind.contribution else []
     caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])

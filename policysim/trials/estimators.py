@@ -59,8 +59,14 @@ class Moments:
         return max(self.student, Z * (1 + wider))
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean, `quantile` standard errors to either side."""
+        reach = self.quantile * self.standard_error
+        return self.mean - reach, self.mean + reach
+
+    @property
     def reach(self) -> float:
-        """The same by Student's t, and further where numbers are skewed; NaN for fewer than two numbers.
+        """The `quantile` by Student's t, and further where numbers are skewed; NaN for fewer than two numbers.
 
         Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
         """
@@ -356,7 +362,7 @@ NEARLY_EVERYTHING = 0.9
 
 
 def range_caveats(
-    what: str, value: float, interval: tuple[float, float], limits: tuple[float, float], written: Callable[[float], str]
+    what: str, value: float, interval: Sequence[float], limits: tuple[float, float], written: Callable[[float], str]
 ) -> list[str]:
     """A value that is impossible, and an interval that holds nearly all values that are possible.
 

@@ -181,7 +181,7 @@ def evaluate_log(
     seen = ~np.isnan(data.rewards)
     if not seen.all():
         data = Incomplete.of(data, Covariates.of_frame(known), seen).column(data.rewards)
-    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
+    rows = LogToEvaluate(table, data, known, all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
@@ -257,22 +257,19 @@ class LogToEvaluate:
     data : LoggedData
         Actions, rewards and propensities.
     known : DataFrame
-        The columns of `table` that were known before treatment.
-    predictors : tuple of str
-        Those from which an outcome model can predict.
+        What was known before treatment, and an outcome model can predict from.
     about : mapping
         What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
         whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
         `censoring`; what treatments `costs`, and the limits `capacity` and `at_most` of a study; and how many
         `clusters` there are, if any.
     looked_at : DataFrame
-        Where overlap is looked for: the same as `known`, if possible before numbers were cut into levels.
+        Where overlap is looked for: all that was known, if possible before numbers were cut into levels.
     """
 
     table: DataTable
     data: LoggedData
     known: pd.DataFrame
-    predictors: tuple[str, ...]
     about: Mapping[str, Any]
     looked_at: pd.DataFrame
 
@@ -298,13 +295,12 @@ def read_study_log(
     log = open_log(study.log, executor, progress, counted=counted)
     frame = log.space.decode(log.records)
     table = LogRows(study.name, frame, counted=log.data.counts is not None)
-    known, predictors = frame, list(log.space.names)
+    known = frame
     if log.predicted is not None and log.confounders_are_finer:
         own = [f"{name} (number)" for name in (log.raw.columns if log.raw is not None else ())]
         own += [" ".join(pair).strip() for pair in (log.adjusters.columns if log.adjusters is not None else ())]
-        finer = Covariates.of(log.space, log.records, log.raw, log.adjusters).rows[:, sum(log.space.shape) :]
+        finer = Covariates.of_log(log.space, log.records, log.raw, log.adjusters).rows[:, sum(log.space.shape) :]
         known = pd.concat([frame, pd.DataFrame(finer[:, : len(own)], columns=own)], axis=1)
-        predictors += own
     about = {
         "rows_read": log.n_read,
         "missing": dict(zip(log.data.names, log.missing, strict=True)),
@@ -318,15 +314,14 @@ def read_study_log(
         "unknown": dict(log.unknown),
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
-    return LogToEvaluate(table, log.data, known, tuple(predictors), about, log.covariates)
+    return LogToEvaluate(table, log.data, known, about, log.covariates)
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
     """The facts about a log whose rows all have a reward and a propensity."""
-    none = dict.fromkeys(data.names, 0)
-    known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": "", "unknown": {}}
-    known |= {"costs": {}, "capacity": {}, "at_most": {}}
-    return {"rows_read": data.n_patients, "missing": none, **known}
+    words = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
+    none = {"missing": dict.fromkeys(data.names, 0), "unknown": {}, "costs": {}, "capacity": {}, "at_most": {}}
+    return {"rows_read": data.n_patients, **words, **none}
 
 
 def read_log_file(path: Path, actions: Sequence[str], stated: CsvFormat = RECOGNISED) -> LogToEvaluate:
@@ -357,8 +352,8 @@ def read_log_file(path: Path, actions: Sequence[str], stated: CsvFormat = RECOGN
     for name in known.columns:
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
-            predictors.append(str(name))
-    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data), known)
+            predictors.append(name)
+    return LogToEvaluate(table, data, known[predictors], all_with_reward(data), known)
 
 
 def count_log_file(
@@ -391,7 +386,7 @@ def count_log_file(
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
     table = LogRows(path.as_posix(), frame, counted=True)
-    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data), frame)
+    return LogToEvaluate(table, data, frame, all_with_reward(data), frame)
 
 
 def evaluate_on(
@@ -406,7 +401,7 @@ def evaluate_on(
     stated: CsvFormat = RECOGNISED,
     executor: Executor | None = None,
     progress: Progress = SILENT,
-) -> tuple[LogToEvaluate, PolicyOnLog]:
+) -> PolicyOnLog:
     """Read a log, and evaluate a policy made elsewhere on it.
 
     Parameters
@@ -442,8 +437,9 @@ def evaluate_on(
     else:
         opened = read_log_file(log, policy.actions, stated)
     seed = seed if seed is not None else study.seed if study else 0
-    options: dict[str, Any] = {"estimator": estimator, "outcome_model": model, "clip": clip, "seed": seed}
-    return opened, evaluate_policy(opened, policy, **options, progress=progress)
+    return evaluate_policy(
+        opened, policy, estimator=estimator, outcome_model=model, clip=clip, seed=seed, progress=progress
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,6 +448,9 @@ class PolicyOnLog:
 
     Attributes
     ----------
+    log : LogToEvaluate
+        The rows that were used.
+    policy : OutsidePolicy
     arms : DataFrame
         See `arms.arm_means`.
     estimate : OffPolicyEstimate
@@ -469,6 +468,8 @@ class PolicyOnLog:
         utility per patient), with its 95 % interval `low`, `high`.
     """
 
+    log: LogToEvaluate
+    policy: OutsidePolicy
     arms: pd.DataFrame
     estimate: OffPolicyEstimate
     difference: ArmDifference
@@ -523,6 +524,8 @@ def evaluate_policy(
         spread = exact[1] * max(1.0, estimate.largest_weight)
         agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact[0], spread)
     return PolicyOnLog(
+        log=log,
+        policy=policy,
         arms=arm_means(log.data),
         estimate=estimate,
         difference=difference_from_one_arm(
@@ -540,11 +543,8 @@ def _use(data: LoggedData, probabilities: FloatArray) -> pd.DataFrame:
     each = dict(zip(data.names, probabilities.T, strict=True))
     if data.costs is not None:
         each[COSTS] = probabilities @ data.costs
-    rows = []
-    for what, values in each.items():
-        found = moments(values, data.counts, clusters=data.clusters)
-        reach = found.quantile * found.standard_error
-        rows.append((what, found.mean, found.mean - reach, found.mean + reach))
+    found = {what: moments(values, data.counts, clusters=data.clusters) for what, values in each.items()}
+    rows = [(what, mean.mean, *mean.interval) for what, mean in found.items()]
     return pd.DataFrame(rows, columns=["what", "value", "low", "high"])
 
 
@@ -570,9 +570,16 @@ def cross_fitted(
     if data.counts is not None:
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=log.looked_at.iloc[rows])
-    covariates = covariate_matrix(log.known[list(log.predictors)])
-    options: dict[str, Any] = {"outcome_model": outcome_model, "folds": folds, "seed": seed, "progress": progress}
-    return log, rows, cross_fit(data, covariates, dealt=dealt, **options)
+    fitted = cross_fit(
+        data,
+        covariate_matrix(log.known),
+        outcome_model=outcome_model,
+        folds=folds,
+        seed=seed,
+        dealt=dealt,
+        progress=progress,
+    )
+    return log, rows, fitted
 
 
 def estimated(

@@ -14,7 +14,6 @@ from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
-from policysim.trials.outside_policy import OutsidePolicy
 from policysim.trials.trial_words import CONCLUSIONS
 from policysim.utility import COSTS
 from policysim.words import NO_ADVICE, in_a_row
@@ -25,25 +24,28 @@ PRIVATE = (
 )
 
 
-def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Screen:
+def evaluation_screen(evaluated: PolicyOnLog) -> Screen:
     """The screen."""
-    difference = evaluated.difference
     rows = [
         (arm, f"{patients:,}", supported_digits(mean, low, high), interval(low, high))
         for arm, patients, mean, low, high in evaluated.arms.itertuples(index=False)
     ]
     return Screen(
-        title=f"The value of a policy to the patients of {log.table.name}",
-        about=tuple(_about(log, target, evaluated)),
-        lines=tuple(_lines(log, target, evaluated)),
+        title=f"The value of a policy to the patients of {evaluated.log.table.name}",
+        about=tuple(_about(evaluated)),
+        lines=tuple(_lines(evaluated)),
         tables=(Grid(("Each arm given to everyone", "patients", "mean", "95\u00a0% interval"), tuple(rows)),),
-        notes=(f"{PRIVATE} {target.privacy}",),
-        warnings=(*evaluated.estimate.warnings, *(f"one arm for everyone: {text}" for text in difference.warnings)),
+        notes=(f"{PRIVATE} {evaluated.policy.privacy}",),
+        warnings=(
+            *evaluated.estimate.warnings,
+            *(f"one arm for everyone: {text}" for text in evaluated.difference.warnings),
+        ),
     )
 
 
-def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Iterator[str]:
+def _about(evaluated: PolicyOnLog) -> Iterator[str]:
     """What was done with the rows of the log, and what its outcome is."""
+    log, study = evaluated.log, evaluated.policy.study
     about = log.about
     wanted = "a time of follow-up" if about["censoring"] else "an outcome"
     by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
@@ -61,15 +63,16 @@ def _about(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     if "clusters" in about:
         yield f"Intervals are by {about['clusters']:,} clusters."
     forbidden = ", ".join(f"{name} for {number:,}" for name, number in evaluated.contraindicated.items())
-    if forbidden and target.study:
-        yield f"Contraindicated by {target.study.name}, and never given by the policy: {forbidden}."
+    if forbidden and study:
+        yield f"Contraindicated by {study.name}, and never given by the policy: {forbidden}."
 
 
-def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> Iterator[Line]:
+def _lines(evaluated: PolicyOnLog) -> Iterator[Line]:
+    log = evaluated.log
     estimate, difference, kind = evaluated.estimate, evaluated.difference, ESTIMATORS[evaluated.estimate.estimator]
-    yield Line("Policy", f"{target.title}.")
+    yield Line("Policy", f"{evaluated.policy.title}.")
     yield Line("Value", f"{with_interval(estimate.value, *estimate.interval)} per patient, {kind.title}.")
-    yield from _limits(log, evaluated)
+    yield from _limits(evaluated)
     if evaluated.agreement:
         doubt = "Clipping biases the estimate" if estimate.clipped_share else kind.doubt
         yield Line("Exact value", _agreement(evaluated.agreement, doubt))
@@ -87,15 +90,15 @@ def _lines(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) ->
     )
     if evaluated.outcome_model:
         unused = _not_used(log)
-        predictors = ", ".join(log.predictors) or "nothing but the arm"
+        predictors = ", ".join(map(str, log.known)) or "nothing but the arm"
         yield Line(
             "Outcome model", f"{evaluated.outcome_model}, from {predictors}.{f' Not used: {unused}.' if unused else ''}"
         )
 
 
-def _limits(log: LogToEvaluate, evaluated: PolicyOnLog) -> Iterator[Line]:
+def _limits(evaluated: PolicyOnLog) -> Iterator[Line]:
     """What the policy costs, and what it uses of each treatment that the study limits."""
-    about, use = log.about, evaluated.use.set_index("what")
+    about, use = evaluated.log.about, evaluated.use.set_index("what")
     if about["costs"]:
         limit = about["at_most"].get(COSTS, "")
         most = f" (the study's limit: {limit if isinstance(limit, str) else plain(limit)})" if limit != "" else ""
@@ -127,28 +130,29 @@ def _not_used(log: LogToEvaluate) -> str:
     """The columns from which nothing is predicted, with the rows in which one has no value."""
     others = []
     for name in log.table.columns:
-        if name not in log.predictors:
+        if name not in log.known:
             column = log.table[name]
             gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
             others.append(f"{name} (no value in {gaps:,} rows)" if gaps else name)
     return ", ".join(others)
 
 
-def evaluation_document(log: LogToEvaluate, target: OutsidePolicy, evaluated: PolicyOnLog) -> dict[str, Any]:
+def evaluation_document(evaluated: PolicyOnLog) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
-    model, exact, difference = evaluated.outcome_model, evaluated.agreement, evaluated.difference
+    log, model = evaluated.log, evaluated.outcome_model
+    exact, difference = evaluated.agreement, evaluated.difference
     agreement = exact and {"value": exact.exact, "errors_apart": exact.errors_apart, "agrees": exact.agrees}
     return {
         "log": log.table.name,
         **log.about,
         "arms": evaluated.arms.to_dict(orient="records"),
-        "policy": target.title,
+        "policy": evaluated.policy.title,
         "contraindicated": dict(evaluated.contraindicated),
         "outcome_model": model or None,
-        "predictors": list(log.predictors) if model else None,
+        "predictors": list(map(str, log.known)) if model else None,
         "estimate": asdict(evaluated.estimate),
         "use": evaluated.use.to_dict(orient="records"),
         "exact": agreement,
         "best_single_arm": {**asdict(difference), "verdict": verdict_of_interval(*difference.interval)},
-        "privacy": f"{PRIVATE} {target.privacy}",
+        "privacy": f"{PRIVATE} {evaluated.policy.privacy}",
     }

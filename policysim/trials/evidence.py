@@ -1,8 +1,7 @@
 """What a log can show at all: whether patients differ, which gains are seen, and what it takes to explain one away.
 
-Heterogeneity is tested before any policy. Sampling error decides which gains are seen; the mechanism decides how large
-a gain must be to outweigh what it draws at random. Where nobody randomised, E-values say how strong confounding by
-something that nobody recorded would have to be.
+Heterogeneity is tested before any policy. Sampling error decides which gains are seen. Where nobody randomised,
+E-values say how strong confounding by something that nobody recorded would have to be.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.outcome_models import PENALTIES, contrasts
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.estimators import Moments, combined, moments, snips
+from policysim.trials.arms import weighted_mean
+from policysim.trials.estimators import Moments, combined
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
@@ -249,47 +249,6 @@ def power_of(options: pd.DataFrame, n: int, spread: float | None) -> pd.DataFram
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "gain", "patients"])
 
 
-def break_even_gain(best: float, shares: float, of_greedy: float, follows: float) -> float:
-    """The gain of choosing for each that a mechanism needs to beat one treatment for all.
-
-    Parameters
-    ----------
-    best : float
-        The mean outcome of the best single treatment.
-    shares : float
-        That of drawing treatments with the mechanism's shares for every patient.
-    of_greedy : float
-        The same for choosing for each without privacy.
-    follows : float
-        How much of what choosing for each adds to drawing by shares the mechanism adds, by the fitted scores: of k-ary
-        response (e^eps - 1) / (e^eps + k - 1).
-
-    Returns
-    -------
-    float
-        inf for a mechanism that does not follow the patients.
-
-    Notes
-    -----
-    With u(x, a) = m_a + s h(x, a), where m_a are the treatments' means and s says how much patients differ, a policy
-    with shares q is worth sum q_a m_a + s c, and c is the mean of sum_a (p(a|x) - q_a) h(x, a): `follows` is the ratio
-    of two such c, where s cancels. It beats the best treatment if s c > best - sum q_a m_a; choosing for each then
-    gains s c_greedy - (best - of_greedy). The estimated means m_a are taken as they are.
-
-    Examples
-    --------
-    Response at eps = 1 among four treatments of which one is 0.1 better than the mean of all:
-
-    >>> follows = (math.e - 1) / (math.e + 3)
-    >>> shares = follows * 0.5 + (1 - follows) * 0.4
-    >>> round(break_even_gain(0.5, shares, 0.5, follows), 3)  # (1 - follows) / follows 0.1
-    0.233
-    """
-    if not follows > 0:
-        return math.inf
-    return (best - shares) / follows - (best - of_greedy)
-
-
 def e_value(ratio: float) -> float:
     """R + sqrt(R (R - 1)) of a risk ratio, below 1 of its inverse (VanderWeele & Ding 2017, Annals, table 2).
 
@@ -316,12 +275,8 @@ def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
         `value` of the ratio and `at_limit` of the end of its 95 % interval that is nearer to 1 (1 where the interval
         holds 1). No row where an outcome below 0 or an arm without any leaves no ratio.
     """
-    found = {}
-    for arm, name in enumerate(data.names):
-        own = data.of(data.actions == arm)
-        if own.n_patients > 1:
-            linearised = snips(1 / own.propensities, own.rewards, own.counts)
-            found[name] = moments(linearised, own.counts, clusters=own.clusters)
+    arms = {name: data.of(data.actions == arm) for arm, name in enumerate(data.names)}
+    found = {name: weighted_mean(own) for name, own in arms.items() if own.n_patients > 1}
     rows = []
     others = [name for name in found if name != better]
     if better in found and others and data.known.rewards.min() >= 0:

@@ -7,14 +7,15 @@ together, a row for each policy, epsilon and group.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
@@ -32,7 +33,7 @@ from policysim.trials.arms import against_highest, arm_means, arms_of, utility_o
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import row_values
 from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
-from policysim.trials.evidence import break_even_gain, shown_gain
+from policysim.trials.evidence import shown_gain
 from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
@@ -87,12 +88,8 @@ class Split:
         return table, float(np.max(losses)), float(np.max(rates)), float(np.mean(worth))
 
 
-def split_log(
-    log: Log, study: LoggedStudy, progress: Progress = SILENT, more: Callable[[], bool] = lambda: False
-) -> Iterator[Split]:
-    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed; and as many again, if asked.
-
-    `more` is called after so many, and says whether other ones are wanted; `MOST_TIMES` as many are the most.
+def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
+    """Independent random splits into `FOLDS` folds without end, from the study's seed; progress counts the folds.
 
     Raises
     ------
@@ -108,11 +105,7 @@ def split_log(
         )
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
-    for place in range(REPEATS * MOST_TIMES):
-        if place % REPEATS == 0:
-            if place and not more():
-                break
-            progress.expect(REPEATS * FOLDS)
+    while True:
         dealt, folds = log.dealt(FOLDS, rng)
         scores = np.empty((dealt.data.n_rows, log.data.n_actions))
         problems = []
@@ -175,14 +168,11 @@ def ratio_of_means(
     return replace(apart, mean=ratio, standard_error=abs(apart.standard_error / below))
 
 
-# The names of estimates beside those of columns: what greedy gains over uniform, and over one arm for all.
+# Estimates that are no columns: what greedy gains over uniform, and over one arm for all.
 GAIN_OVER_UNIFORM, GAIN = "gain over uniform", "gain"
 # The two parts of a utility with costs, as columns: what is expected, and how it differs from one arm for all and from
 # greedy.
 PARTS, OF_PARTS = (OUTCOME, COSTS), ("expected", "difference", "loss")
-# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
-# that by the fitted scores.
-BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
 
 
 class Measured(NamedTuple):
@@ -196,12 +186,19 @@ class Measured(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Some patients: which rows, what the log says of them, their scores, (n, k), the mean value of each arm, (k,)."""
+    """Some patients: which rows, and what the log says of them."""
 
     rows: IntArray
     data: LoggedData
-    scores: FloatArray
-    arms: FloatArray
+
+    def moments(self, contributions: FloatArray, beyond: FloatArray | None = None) -> Moments:
+        """Those of what all rows contribute, (n_rows,), in this group; of a difference with `Measure._beyond`."""
+        unseen = 0.0 if beyond is None or not len(self.rows) else _one_more(beyond[self.rows], self.data)
+        return moments(contributions[self.rows], self.data.counts, unseen, clusters=self.data.clusters)
+
+    def ratio(self, part: FloatArray, whole: FloatArray) -> Moments:
+        """The `ratio_of_means` of what all rows contribute, in this group."""
+        return ratio_of_means(part[self.rows], whole[self.rows], self.data.counts, clusters=self.data.clusters)
 
 
 class Measure:
@@ -216,25 +213,21 @@ class Measure:
     def __init__(self, split: Split, groups: Groups, limited: Sequence[str] = ()) -> None:
         for problem in split.problems:
             prepare(problem)
-        self._split, self._limited = split, [split.log.data.names.index(name) for name in limited]
-        greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
-        self.chosen = averaged(self._one, split.log.data.counts)
-        self._greedy = greedy
-        self._value_of_greedy, self._value_of_one = (row_values(each, split.values) for each in (greedy, self._one))
-        self._over_uniform = minus(self._value_of_greedy, row_values(uniform, split.values))
+        data, values = split.log.data, split.values
+        self._split, self._limited = split, [data.names.index(name) for name in limited]
+        self._greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
+        self.chosen = averaged(self._one, data.counts)
+        self._value_of_greedy, self._value_of_one = (row_values(each, values) for each in (self._greedy, self._one))
+        self._over_uniform = minus(self._value_of_greedy, row_values(uniform, values))
         self._gain = minus(self._value_of_greedy, self._value_of_one)
-        self._binary, self._groups = split.log.data.is_binary, []
-        beyond = self._beyond(greedy)
-        for rows in map(groups.rows, range(len(groups))):
-            data = split.log.data.of(rows)
-            group = _Group(rows, data, split.scores[rows], averaged(split.values[rows], data.counts))
-            # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
-            gains = {
-                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts, clusters=data.clusters),
-                GAIN: moments(self._gain[rows], data.counts, _one_more(beyond, group), clusters=data.clusters),
-            }
-            _, by_lot, follows = _drawn_by_lot(greedy, group)
-            self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
+        self._binary = data.is_binary
+        beyond = self._beyond(self._greedy)
+        self._groups = [_Group(rows, data.of(rows)) for rows in map(groups.rows, range(len(groups)))]
+        # No policy changes these.
+        self._gains = [
+            {GAIN_OVER_UNIFORM: group.moments(self._over_uniform), GAIN: group.moments(self._gain, beyond)}
+            for group in self._groups
+        ]
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
@@ -244,23 +237,21 @@ class Measure:
         loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
         parts = self._parts(table, values)
         estimates, means = [], []
-        for group, gains, of_greedy in self._groups:
-            rows, each, clusters = group.rows, group.data.counts, group.data.clusters
+        for group, gains in zip(self._groups, self._gains, strict=True):
             estimates.append(
-                gains
-                | {
-                    "value": moments(values[rows], each, clusters=clusters),
-                    "loss": moments(loss[rows], each, clusters=clusters),
-                    "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each, clusters=clusters),
-                    "difference": moments(apart[rows], each, _one_more(beyond, group), clusters=clusters),
-                    "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each, clusters=clusters),
+                {
+                    "value": group.moments(values),
+                    "difference": group.moments(apart, beyond),
+                    "loss": group.moments(loss),
+                    "normalized_loss": group.ratio(loss, self._over_uniform),
+                    "benefit_kept": group.ratio(apart, self._gain),
                 }
-                | {name: moments(part[rows], each, clusters=clusters) for name, part in parts.items()}
+                | gains
+                | {name: group.moments(part) for name, part in parts.items()}
             )
-            shares, by_lot, follows = _drawn_by_lot(table, group)
+            shares = averaged(table[group.rows], group.data.counts).tolist()
             chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
-            ess = effective_size(weights[rows], each)
-            means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
+            means.append(chosen | {"ess": effective_size(weights[group.rows], group.data.counts)})
         return Measured(estimates, means, *of_versions)
 
     def _parts(self, table: FloatArray, values: FloatArray) -> dict[str, FloatArray]:
@@ -289,28 +280,16 @@ class Measure:
         return data.of_taken(np.abs(table - self._one)) / data.propensities if self._binary else None
 
 
-def _one_more(beyond: FloatArray | None, group: _Group) -> float:
+def _one_more(beyond: FloatArray, data: LoggedData) -> float:
     """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
 
     Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective confidence
     intervals for proportions and differences of proportions). `beyond` is `Measure._beyond`.
     """
-    data = group.data
-    if beyond is None or not data.n_rows:
-        return 0.0
-    sums = np.bincount(data.actions, beyond[group.rows] * (1 if data.counts is None else data.counts), data.n_actions)
+    sums = np.bincount(data.actions, beyond * (1 if data.counts is None else data.counts), data.n_actions)
     sizes = data.by_action()
     means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
     return float((means**2).sum() / data.n_patients**2)
-
-
-def _drawn_by_lot(table: FloatArray, group: _Group) -> tuple[list[float], float, float]:
-    """The shares of the arms, what drawing with them is worth, and what following the patients adds by the scores."""
-    chosen = table[group.rows]
-    shares = averaged(chosen, group.data.counts)
-    # Shares are taken off before anything is added up: what does not follow the patients is 0, whatever the scores.
-    follows = averaged(row_values(chosen - shares, group.scores), group.data.counts)
-    return shares.tolist(), float(shares @ group.arms), float(follows)
 
 
 def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd.DataFrame:
@@ -366,25 +345,20 @@ def measured_on_splits(
 
     More splits are made while others might change the verdict on one of those that `judged` returns.
     """
-    groups = groups_of(log, study.by)
+    groups, splits = groups_of(log, study.by), split_log(log, study, progress)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
     chosen = np.zeros(log.data.n_actions)
-    progress.expect(REPEATS * len(jobs))
-
-    def more() -> bool:
-        wanted = any(
-            is_close([each.estimates[0]["difference"] for each in measured[made]]) for made in judged(measured)
-        )
-        if wanted:
-            progress.expect(REPEATS * len(jobs))
-        return wanted
-
-    for split in split_log(log, study, progress, more):
-        measure = Measure(split, groups if split.log is log else groups_of(split.log, study.by), tuple(study.capacity))
-        chosen += measure.chosen
-        # What is done in all splits is expected already.
-        for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
-            measured[policy].append(found)
+    for times in range(MOST_TIMES):
+        if times and not any(is_close(everyones(measured[policy])) for policy in judged(measured)):
+            break
+        progress.expect(REPEATS * (FOLDS + len(jobs)))
+        for split in islice(splits, REPEATS):
+            own = groups if split.log is log else groups_of(split.log, study.by)
+            measure = Measure(split, own, tuple(study.capacity))
+            chosen += measure.chosen
+            # What is done in all splits is expected already.
+            for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
+                measured[policy].append(found)
     return measured, log.data.names[int(chosen.argmax())]
 
 
@@ -405,13 +379,18 @@ def judged_on_splits(
     doubted = bool(log_caveats(log, study.log).errors)
     rows = []
     for policy in policies:
-        value, low, high, _ = over_splits([each.estimates[0]["difference"] for each in measured[policy]])
+        value, low, high, _ = over_splits(everyones(measured[policy]))
         rows.append((policy.name, value, low, high, NOT_SHOWN if doubted else verdict_of_interval(low, high)))
     judged = pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
     means = utility_of_arms(log, arms_of(log, study.log))
     judged.attrs["best_arm"] = not doubted and bool((against_highest(means, log.data)["low"] > 0).all())
     judged.attrs["clusters"] = 0 if log.data.clusters is None else log.data.n_units
     return judged
+
+
+def everyones(measured: Sequence[Measured]) -> list[Moments]:
+    """The difference of a policy from one arm for all, of everyone, on each split."""
+    return [split.estimates[0]["difference"] for split in measured]
 
 
 def is_close(differences: Sequence[Moments]) -> bool:
@@ -436,6 +415,20 @@ def groups_of(log: Log, by: Sequence[str]) -> Groups:
     return Groups(by, levels_of, np.ones(log.data.n_rows) if counts is None else counts.astype(np.float64))
 
 
+# What has an interval: the value; how much more it is than that of the arm for all that was chosen on other folds;
+# greedy's value less this; and shares of what greedy gains, NaN where the interval of that gain reaches 0.
+COLUMNS = ("value", "difference", "loss", "normalized_loss", "benefit_kept")
+SHARES_OF = {"normalized_loss": GAIN_OVER_UNIFORM, "benefit_kept": GAIN}
+ENDS = ("", "_low", "_high")
+
+
+def _with_ends(
+    said: Mapping[str, FloatArray], names: Iterable[str], ends: Sequence[str] = ENDS
+) -> dict[str, FloatArray]:
+    """Columns of estimates by name, and of the ends of their intervals."""
+    return {f"{name}{end}": said[name][:, ENDS.index(end)] for name in names for end in ends}
+
+
 def policy_rows(
     policy: Policy,
     epsilon: float,
@@ -456,28 +449,22 @@ def policy_rows(
         name: np.array([over_splits([split[name] for split in splits]) for splits in by_group])
         for name in by_group[0][0]
     }
+    _make_parts_add_up(said, by_group)
+    used = [name for name in said if name.startswith("p_")]
+    parts = [name for name in said if name.endswith(PARTS)]
+    # Nothing is what is impossible; an interval still holds its estimate.
+    for name, (lowest, highest) in {"value": limits, **dict.fromkeys(used, (0.0, 1.0))}.items():
+        value, low, high = said[name].T[:3]
+        said[name][:, 1] = np.maximum(low, np.minimum(value, lowest))
+        said[name][:, 2] = np.minimum(high, np.maximum(value, highest))
+    # Shares of what may be nothing are none.
+    for name, whole in SHARES_OF.items():
+        said[name][~(said[whole][:, 1] > 0)] = np.nan
     means = {
         name: np.mean([[group[name] for group in split.means] for split in measured], axis=0)
         for name in measured[0].means[0]
     }
-    _make_parts_add_up(said, by_group)
-    # Nothing is what is impossible; an interval still holds its estimate.
-    ranges = {"value": limits, **{name: (0.0, 1.0) for name in said if name.startswith("p_")}}
-    for name, (lowest, highest) in ranges.items():
-        value, low, high = said[name].T[:3]
-        said[name][:, 1] = np.maximum(low, np.minimum(value, lowest))
-        said[name][:, 2] = np.minimum(high, np.maximum(value, highest))
-    over_uniform, over_one = (said[name][:, 1:2] > 0 for name in (GAIN_OVER_UNIFORM, GAIN))
-    triples = {
-        "value": said["value"],
-        # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
-        "difference": said["difference"],
-        # Greedy's value less this.
-        "loss": said["loss"],
-        # Shares of what greedy gains; NaN where the interval of that gain reaches 0: shares of what may be nothing.
-        "normalized_loss": np.where(over_uniform, said["normalized_loss"], np.nan),
-        "benefit_kept": np.where(over_one, said["benefit_kept"], np.nan),
-    }
+    ess = means.pop("ess")
     return pd.DataFrame(
         {
             "policy": policy.name,
@@ -485,32 +472,14 @@ def policy_rows(
             "group": [group.feature for group in groups],
             "level": [group.level for group in groups],
             "share": [group.share for group in groups],
-            **{
-                f"{name}{end}": numbers[:, place]
-                for name, numbers in triples.items()
-                for place, end in enumerate(("", "_low", "_high"))
-            },
+            **_with_ends(said, COLUMNS),
             "difference_se": said["difference"][:, 3],
             # What the policy would have to gain for 8 of 10 such logs to show it; of everyone alone.
-            "shown_gain": [
-                math.nan if place else shown_gain([split["difference"] for split in splits])
-                for place, splits in enumerate(by_group)
-            ],
-            **{
-                f"{name}{end}": said[name][:, place]
-                for name in said
-                if name.endswith(PARTS)
-                for place, end in enumerate(("", "_low", "_high"))
-            },
-            "break_even_gain": _gains_to_break_even(said, means, limits[1] - limits[0]),
-            **{name: numbers for name, numbers in means.items() if name.startswith("p_")},
-            **{
-                f"{name}{end}": said[name][:, place]
-                for name in said
-                if name.startswith("p_")
-                for place, end in ((1, "_low"), (2, "_high"))
-            },
-            "ess": means["ess"],
+            "shown_gain": [shown_gain(everyones(measured)), *[math.nan] * (len(groups) - 1)],
+            **_with_ends(said, parts),
+            **means,
+            **_with_ends(said, used, ("_low", "_high")),
+            "ess": ess,
             "epsilon_spent": max(split.epsilon_spent for split in measured),
             "guess_rate": float(np.max([split.guess_rate for split in measured])),
             "guarantee": policy.claimed,
@@ -540,21 +509,3 @@ def _make_parts_add_up(said: Mapping[str, FloatArray], by_group: Sequence[Sequen
         if f"{what}_{COSTS}" in said:
             outcome = said[f"{what}_{OUTCOME}"]
             outcome[:, :3] += (said[whole] + said[f"{what}_{COSTS}"] - outcome)[:, :1]
-
-
-def _gains_to_break_even(said: Mapping[str, FloatArray], means: Mapping[str, FloatArray], most: float) -> list[float]:
-    """What greedy would have to gain for a policy to beat one arm for all (`evidence.break_even_gain`), by group.
-
-    inf where that is more than two outcomes can be apart: it is impossible.
-    """
-    gains = []
-    for place, (difference, *ends) in enumerate(said["difference"][:, :3].tolist()):
-        best = float(said["value"][place, 0]) - difference
-        names = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
-        by_lot, follows, of_greedy, greedy_follows = (float(means[name][place]) for name in names)
-        # What follows patients by less than rounding does not follow them.
-        ratio = follows / greedy_follows if greedy_follows > ROUNDING * abs(of_greedy) else 0.0
-        gain = break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0)
-        # One arm for all never beats itself.
-        gains.append(gain if any((difference, *ends)) and gain <= most else math.inf)
-    return gains

@@ -117,12 +117,7 @@ def find(
     """
     doubts = log_caveats(log, study.log) if doubts is None else doubts
     everyone = compared[compared["group"] == ALL].set_index(["policy", "epsilon"])
-    # B is at each epsilon the private policy that is best by the fitted scores, which have no part in its estimates.
-    draws = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
-    within = [OptimalSafe.name] if OptimalSafe.name in study.policies else []
-    lettered = (BestFixed.name, Greedy.name, draws[study.epsilon])
-    others = [name for name in dict.fromkeys([*within, *named]) if name not in lettered]
-    options = _options(draws, others, everyone)
+    options, unplaced = _options(study, everyone, named)
     limits = limits_of(study, problem, options, everyone)
     tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
     of_outcome = utility_of_arms(log, tables["arms"])
@@ -133,22 +128,15 @@ def find(
         harmed = harmed.iloc[:0]
         tables["policies"]["surely_from"] = math.nan
         tables["heterogeneity"]["signs"] = 0.0
-    guesses = "1 guess marked # CHECK is" if study.log.unread == 1 else f"{study.log.unread} guesses marked # CHECK are"
-    unread = f"{guesses} unread: what follows is only as good as that."
+    warnings = [*_unread(study), *doubts.errors, *doubts.others, *_doubtful_values(study, options, of_outcome)]
+    warnings += [f"left out: {reason}" for reason in left_out]
     balance = tables["balance"]
     return Findings(
         options=options,
         differences=differences,
         harmed=harmed,
         leaks=_leaks(options),
-        warnings=(
-            *([unread] if study.log.unread else []),
-            *doubts.errors,
-            *doubts.others,
-            *([] if study.log.guessed_range else _doubtful_values(study, options, of_outcome)),
-            *(f"left out: {reason}" for reason in left_out),
-            *_broken(study, problem, options, everyone),
-        ),
+        warnings=(*warnings, *_broken(study, problem, options, everyone)),
         details=TrialDetails(
             patients=log.data.n_patients,
             counted_of=100 if log.data.is_binary and log.data.costs is None else 1,
@@ -156,13 +144,18 @@ def find(
             imbalanced=int((balance["after"] > IMBALANCE).sum()),
             expected_by_chance=len(balance) * imbalance_by_chance(log.data),
             tables=tables,
-            unplaced=tuple(others[len(NAMED) :]),
+            unplaced=unplaced,
         ),
     )
 
 
-def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.DataFrame) -> pd.DataFrame:
-    """The options, and then the mechanisms of the trace, a row for each epsilon; `draws` are the policies of B."""
+def _options(study: LoggedStudy, everyone: pd.DataFrame, named: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The options, and then the mechanisms of the trace, a row for each epsilon; and for whom there is no letter."""
+    # B is at each epsilon the private policy that is best by the fitted scores, which have no part in its estimates.
+    draws = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
+    within = [OptimalSafe.name] if OptimalSafe.name in study.policies else []
+    lettered = (BestFixed.name, Greedy.name, draws[study.epsilon])
+    others = [name for name in dict.fromkeys([*within, *named]) if name not in lettered]
     policies = {SAME: dict.fromkeys(draws, BestFixed.name), PRIVATE: draws, EACH: dict.fromkeys(draws, Greedy.name)}
     policies |= {letter: dict.fromkeys(draws, name) for letter, name in zip(NAMED, others, strict=False)}
     rows = [
@@ -178,7 +171,7 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
     options["title"] = options["title"].replace(OptimalSafe.name, "Best private draw within limits")
     numbers = everyone.loc[list(zip(options["policy"], options["epsilon"], strict=True))].reset_index()
     spent = numbers["epsilon_spent"]
-    return options.assign(
+    options = options.assign(
         hides=spent.map(hides_of),
         value=numbers["value"],
         low=numbers["value_low"],
@@ -190,20 +183,29 @@ def _options(draws: Mapping[float, str], others: Sequence[str], everyone: pd.Dat
         shown_gain=numbers["shown_gain"],
         **{name: numbers[name] for name in EXPECTED if name in numbers},
     )
+    return options, tuple(others[len(NAMED) :])
+
+
+def _unread(study: LoggedStudy) -> list[str]:
+    """That there are guesses in a study that nobody has read yet."""
+    guesses = "1 guess marked # CHECK is" if study.log.unread == 1 else f"{study.log.unread} guesses marked # CHECK are"
+    return [f"{guesses} unread: what follows is only as good as that."] if study.log.unread else []
 
 
 def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFrame) -> list[str]:
     """Values of options that are impossible, and options and arms that may be worth nearly anything."""
+    if study.log.guessed_range:
+        return []
     now = options[(options["section"] == OPTION) & (options["epsilon"] == study.epsilon)]
     what = UTILITY if study.log.costs else OUTCOME
     rows = [
-        *now[["option", "value", "low", "high"]].itertuples(index=False),
-        *(("“" + arms["arm"] + "”").to_frame().join(arms[["mean", "low", "high"]]).itertuples(index=False)),
+        *now[["option", "value", "low", "high"]].values,
+        *arms.assign(arm="“" + arms["arm"] + "”")[["arm", "mean", "low", "high"]].values,
     ]
     return [
         text
-        for name, value, low, high in rows
-        for text in range_caveats(f"The mean {what} of {name}", value, (low, high), study.utility_range, rounded)
+        for name, value, *ends in rows
+        for text in range_caveats(f"The mean {what} of {name}", value, ends, study.utility_range, rounded)
     ]
 
 
@@ -240,14 +242,12 @@ def limits_of(
         and its 95 % interval low, high: how far the patients of another log may be from these.
     """
     rows = []
+    lettered = options[options["section"] == OPTION]
     for bound in bounds_on(problem, study.at_most, study.capacity):
         column = f"expected_{bound.name}" if bound.action is None else f"p_{bound.name}"
         columns = [column, f"{column}_low", f"{column}_high"]
-        for option, policy, epsilon in options.loc[
-            options["section"] == OPTION, ["option", "policy", "epsilon"]
-        ].values:
-            numbers = everyone.loc[(policy, epsilon), columns]
-            rows.append((epsilon, option, bound.name, bound.limit, *numbers))
+        for option, policy, epsilon in lettered[["option", "policy", "epsilon"]].values:
+            rows.append((epsilon, option, bound.name, bound.limit, *everyone.loc[(policy, epsilon), columns]))
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "limit", "value", "low", "high"])
 
 
@@ -347,7 +347,7 @@ def _policies(study: LoggedStudy, everyone: pd.DataFrame) -> pd.DataFrame:
     better = everyone[everyone["difference_low"] > 0].reset_index().groupby("policy")["epsilon"].min()
     first = better.reindex(now.index, fill_value=math.inf)
     private = np.array([CATALOGUE[name].uses_epsilon for name in study.policies])
-    return now[[*OF_POLICIES, "break_even_gain"]].assign(surely_from=first.where(private)).reset_index(names="policy")
+    return now[OF_POLICIES].assign(surely_from=first.where(private)).reset_index(names="policy")
 
 
 def _scores(study: LoggedStudy, problem: DecisionProblem) -> pd.DataFrame:

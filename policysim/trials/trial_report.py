@@ -16,6 +16,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
 from policies.policy import Policy
+from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim import numbers as formats
@@ -76,10 +77,7 @@ def report(
     log = open_log(study.log, executor, progress, counted=counted)
     refuse_single_patients(study.log, log)
     problem = problem_of_log(study, log)
-    usable, left_out = usable_policies(study.first_policies, problem, named=not every)
-    bounded = [name for name in usable if not applies(study.policy(name), problem)]
-    left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
-    study = replace(study, policies=tuple(name for name in usable if name not in bounded))
+    study, left_out = _usable(study, problem, named=not every)
     names = with_references(study.policies)
     compared = compare_log(replace(study, policies=tuple(dict.fromkeys([*names, Exponential.name]))), log, progress)
     findings = find(study, log, problem, compared, left_out, named=study.policies if policies and not every else ())
@@ -109,6 +107,14 @@ def report(
         packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},
         related=study.related,
     )
+
+
+def _usable(study: LoggedStudy, problem: DecisionProblem, *, named: bool) -> tuple[LoggedStudy, tuple[str, ...]]:
+    """The study with those of its policies that can be used, and why others cannot; see `usable_policies`."""
+    usable, left_out = usable_policies(study.first_policies, problem, named=named)
+    bounded = [name for name in usable if not applies(study.policy(name), problem)]
+    left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
+    return replace(study, policies=tuple(name for name in usable if name not in bounded)), left_out
 
 
 def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress: Progress = SILENT) -> pd.DataFrame:

@@ -10,28 +10,11 @@ import pandas as pd
 from policies.catalogue import mechanism_words
 from policies.optimal.optimum import OptimalSafe
 from policysim.logs.log_source import CHOSEN, outcome_formula
-from policysim.numbers import (
-    change,
-    decimals,
-    percent,
-    plain,
-    possible,
-    rounded,
-    rounded_down,
-    rounded_up,
-    to_places,
-)
-from policysim.report.findings import (
-    OUTCOME,
-    Findings,
-)
+from policysim.numbers import change, decimals, percent, plain, rounded, rounded_down, rounded_up, to_places
+from policysim.report.findings import OUTCOME, Findings
 from policysim.report.screen import Grid
 from policysim.study.declared import LoggedStudy
-from policysim.trials.trial_findings import (
-    EACH,
-    PRIVATE,
-    TrialDetails,
-)
+from policysim.trials.trial_findings import EACH, PRIVATE, TrialDetails
 from policysim.utility import COSTS
 from policysim.words import capital
 
@@ -141,12 +124,10 @@ def _policies(view: View) -> Grid:
         "share of the gain of C": table["benefit_kept"].map(percent),
         "ε spent": table["epsilon_spent"].map(rounded),
         "better from ε": table["surely_from"].map(rounded),
-        "to break even": [possible(unit.counted_of * gain, unit.places) for gain in table["break_even_gain"]],
     }
     note = (
         "Share of the gain of C: only where C surely gains. ε spent: the exact privacy loss, the largest of all "
-        "splits. Better from: the smallest ε at which the interval is above 0. To break even: what C would have to "
-        "gain for the policy to beat A; impossible: outcomes cannot be so far apart."
+        "splits. Better from: the smallest ε at which the interval is above 0."
     )
     return Grid.of_columns(columns, f"The policies, at {view.at}", note, "policies")
 

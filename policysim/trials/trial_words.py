@@ -9,25 +9,8 @@ import pandas as pd
 
 from policies.exponential import Exponential
 from policysim.logs.log_source import ESTIMATE, SHARES, LogSource, lot_words, outcome_formula, unknown_words
-from policysim.numbers import (
-    NEGLIGIBLE,
-    decimals,
-    percent,
-    plain,
-    right,
-    rounded,
-)
-from policysim.report.findings import (
-    BETTER,
-    EQUAL,
-    NOT_SHOWN,
-    OUTCOME,
-    UP_TO,
-    UTILITY,
-    WORSE,
-    Findings,
-    rows_of,
-)
+from policysim.numbers import NEGLIGIBLE, decimals, percent, plain, right, rounded
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, OUTCOME, UP_TO, UTILITY, WORSE, Findings, rows_of
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.report.weighed import Weighed, named_outcomes
 from policysim.study.declared import LoggedStudy
@@ -35,15 +18,7 @@ from policysim.study.gain import trace
 from policysim.study.labels import hidden
 from policysim.trials.evidence import LEAST_P, LEVEL
 from policysim.trials.trial_columns import PARTS
-from policysim.trials.trial_findings import (
-    ARM,
-    EACH,
-    EXPECTED,
-    IN_TRACE,
-    OPTION,
-    PRIVATE,
-    SAME,
-)
+from policysim.trials.trial_findings import ARM, EACH, EXPECTED, IN_TRACE, OPTION, PRIVATE, SAME
 from policysim.trials.trial_tables import ARM_LETTERS, INTERVAL, Unit, View, behind, short
 from policysim.utility import COSTS
 from policysim.words import NO_ADVICE, capital, in_a_row, odds_factor

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -104,9 +105,8 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
     known, predicted = world.propensities[records, actions], None
     data = LoggedData(actions, rewards, known, names)
     if world.estimated:
-        columns = Covariates.of(SPACE, records, None, None)
-        known = estimate_propensities(columns.patients, columns.groups, actions, names)
-        data = LoggedData(actions, rewards, known, names)
+        columns = Covariates.of_log(SPACE, records, None, None)
+        data = replace(data, propensities=estimate_propensities(columns, data))
         predicted = predicted_without(STACKED, columns.rows, data, dealt_parts(actions))
     study = small_study(policies=("greedy", "optimal", "randomized-response"), seed=int(rng.integers(2**31)))
     source = replace(
@@ -129,11 +129,10 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
     truths: dict[str, list[float]] = {policy.name: [] for policy in policies}
     found: dict[str, list[Moments]] = {policy.name: [] for policy in policies}
-
-    def more() -> bool:
-        return any(map(trial_columns.is_close, found.values()))
-
-    for split in trial_columns.split_log(log, study, more=more):
+    splits = trial_columns.split_log(log, study)
+    for place, split in enumerate(islice(splits, trial_columns.REPEATS * trial_columns.MOST_TIMES)):
+        if place % trial_columns.REPEATS == 0 and place and not any(map(trial_columns.is_close, found.values())):
+            break
         measure = trial_columns.Measure(split, groups_of(log, ()))
         sizes = np.bincount(split.folds) / len(split.folds)
         for policy in policies:

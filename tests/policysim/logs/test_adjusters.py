@@ -79,7 +79,7 @@ def test_a_counted_log_says_why_it_takes_none(read_section, section, tmp_path, s
 def test_models_see_numbers_before_they_were_cut_levels_and_adjusters(load, section, small_trial):
     table = small_trial.assign(bmi=[21, 22, 23, 24, 25, 26])
     log = load(section.replace("[data.features]", 'adjust_for = ["bmi"]\n[data.features]'), trial__csv=table)
-    rows = Covariates.of(log.space, log.records, log.raw, log.adjusters).rows
+    rows = Covariates.of_log(log.space, log.records, log.raw, log.adjusters).rows
     # Three bins and two levels, two numbers, and whether the adjuster is above its median.
     assert rows.shape == (6, 3 + 2 + 2 + 1)
     assert rows[:, 7].tolist() == [0, 0, 0, 1, 1, 1]

@@ -81,7 +81,7 @@ def test_a_frame_and_a_study_of_its_file_have_the_same_estimates(tmp_path):
     study, policy = ps.load_study(tmp_path / "study.toml"), read_probability_table(tmp_path / "policy.csv")
     log = read_log(table[["state", "age", "arm", "success"]], propensity="estimate", **OPTIONS)
     chances = np.where((log["state"] == "ill").to_numpy()[:, None], [0.1, 0.2, 0.7], [0.5, 0.3, 0.2])
-    of_file = evaluate_on(study, table_policy(policy, None), estimator="dr")[1].estimate
+    of_file = evaluate_on(study, table_policy(policy, None), estimator="dr").estimate
     of_frame = evaluate_log(log, chances)
     assert of_frame.value == pytest.approx(of_file.value, rel=1e-12)
     assert of_frame.standard_error == pytest.approx(of_file.standard_error, rel=1e-12)

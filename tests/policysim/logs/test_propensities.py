@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from policysim.files.bad_rows import DataError
+from policysim.logs.adjusters import Covariates
+from policysim.logs.log_frame import LoggedData
 from policysim.logs.treatments import FOLDS, estimate_propensities
 
 
@@ -20,10 +22,17 @@ def logged(n=600, seed=1):
     return patients, groups, actions
 
 
+def estimated(patients, groups, actions, counts=None, parts=None):
+    """The probability of each row's treatment, of three."""
+    nothing = np.zeros(len(actions))
+    data = LoggedData(actions, nothing, nothing, ("a", "b", "c"), counts=counts)
+    return estimate_propensities(Covariates(patients, groups), data, parts)
+
+
 @pytest.mark.usefixtures("few_trees")
 def test_each_is_a_model_without_some_fifth_of_the_rows():
     patients, groups, actions = logged()
-    found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
+    found = estimated(patients, groups, actions)
     # Rows that are alike have one value for each of the five parts: which parts, is the function's own affair.
     for patient in range(len(patients)):
         for action in range(3):
@@ -32,7 +41,7 @@ def test_each_is_a_model_without_some_fifth_of_the_rows():
     # What a row got has no part in its own value: another treatment of one row changes no value of its part.
     other = actions.copy()
     other[0] = (actions[0] + 1) % 3
-    changed = estimate_propensities(patients, groups, other, ("a", "b", "c"))
+    changed = estimated(patients, groups, other)
     assert (np.abs(changed - found) > 1e-9).any()
 
 
@@ -40,7 +49,7 @@ def test_probabilities_are_near_those_that_made_the_treatments():
     patients, groups, actions = logged(4000)
     odds = np.exp(patients @ np.array([[1, 0, -1], [0, 1, -0.5], [0.3, 0, 0]]))
     truth = (odds / odds.sum(axis=1, keepdims=True))[groups, actions]
-    found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
+    found = estimated(patients, groups, actions)
     # 500 patients of each kind, of whom four fifths: four standard errors of a share are 0.1.
     assert np.abs(found - truth).max() < 0.1
     assert np.abs(found - truth).mean() < 0.025
@@ -53,7 +62,7 @@ def test_treatment_by_two_features_together_is_followed():
     groups = rng.integers(0, 4, 2000)
     chance = np.where(patients[groups, 0] == patients[groups, 1], 0.8, 0.2)
     actions = (rng.random(2000) < chance).astype(int)
-    found = estimate_propensities(patients, groups, actions, ("a", "b"))
+    found = estimated(patients, groups, actions)
     assert np.abs(found - np.where(actions == 1, chance, 1 - chance)).mean() < 0.04
 
 
@@ -61,9 +70,9 @@ def test_rows_that_were_counted_weigh_as_many():
     patients, groups, actions = logged()
     kinds, counts = np.unique(np.column_stack([groups, actions]), axis=0, return_counts=True)
     parts = np.arange(len(kinds)) % 2  # any: all kinds of the other part fit the model of this one
-    counted = estimate_propensities(patients, *kinds.T, ("a", "b", "c"), counts=counts, parts=parts)
+    counted = estimated(patients, *kinds.T, counts=counts, parts=parts)
     places = np.repeat(np.arange(len(kinds)), counts)
-    many = estimate_propensities(patients, *kinds[places].T, ("a", "b", "c"), parts=parts[places])
+    many = estimated(patients, *kinds[places].T, parts=parts[places])
     # They are stacked by other parts of the rows, and so a little different.
     assert counted[places] == pytest.approx(many, abs=0.05)
 
@@ -74,12 +83,12 @@ def test_a_treatment_of_a_single_patient_cannot_be_estimated():
     actions[actions == 2] = 1
     actions[7] = 2
     with pytest.raises(DataError, match="at least two patients of each treatment, c has one"):
-        estimate_propensities(patients, groups, actions, ("a", "b", "c"))
+        estimated(patients, groups, actions)
     actions[7] = 1
-    found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
+    found = estimated(patients, groups, actions)
     assert np.all((found > 0) & (found <= 1))
     with pytest.raises(DataError, match="at least two treatments that occur"):
-        estimate_propensities(patients, groups, np.zeros(60, dtype=int), ("a", "b"))
+        estimated(patients, groups, np.zeros(60, dtype=int))
 
 
 def test_a_study_estimates_from_its_declared_features(load, section):

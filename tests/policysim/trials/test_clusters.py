@@ -302,8 +302,3 @@ def test_whole_clusters_are_counted_and_mixed_ones_are_none():
     assert whole_clusters(clusters, crossed, 2).tolist() == [10, 10]
     assert whole_clusters(np.arange(60), np.arange(60) % 2, 2) is None  # a patient each
     assert FEWEST_CLUSTERS == 8
-
-
-def test_data_of_some_rows_keep_their_clusters():
-    data = LoggedData(np.array([0, 1, 0]), np.zeros(3), np.full(3, 0.5), ("a", "b"), clusters=np.array([4, 7, 4]))
-    assert data.of(np.array([True, False, True])).clusters.tolist() == [4, 4] and data.n_units == 2

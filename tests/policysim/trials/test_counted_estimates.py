@@ -16,7 +16,7 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.study.study_problem import smoothed_prior
 from policysim.trials.arms import arm_means, difference_from_one_arm
-from policysim.trials.diagnostics import balance_of, find_holes, log_caveats, propensities_of
+from policysim.trials.diagnostics import balance_of, find_holes, imbalance_by_chance, log_caveats, propensities_of
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
@@ -89,6 +89,7 @@ def test_what_is_shown_before_any_model_is_the_same(trial, counts):
     same(arm_means(log.data), arm_means(trial.log.data))
     same(balance_of(log), balance_of(trial.log))
     same(propensities_of(log.data), propensities_of(trial.log.data))
+    assert imbalance_by_chance(log.data) == pytest.approx(imbalance_by_chance(trial.log.data), abs=1e-12)
     assert log_caveats(log, trial.study.log) == log_caveats(trial.log, trial.study.log)
     same(confounding_needed(log.data, "pill"), confounding_needed(trial.log.data, "pill"))
 

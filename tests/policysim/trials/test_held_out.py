@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
-from policysim.numbers import possible
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments
 from policysim.trials.trial_columns import FOLDS, MOST_TIMES, compare_log, is_close, split_log
@@ -57,7 +57,7 @@ def test_a_patient_never_has_a_part_in_the_scores_that_judge_them(trial):
 
 
 def test_every_row_is_in_one_fold_and_repeats_differ(trial):
-    one, other = list(split_log(trial.log, trial.study))[:2]
+    one, other = islice(split_log(trial.log, trial.study), 2)
     assert sorted(np.unique(one.folds)) == list(range(FOLDS))
     assert np.ptp(np.bincount(one.folds)) <= 1
     assert not np.array_equal(one.folds, other.folds)
@@ -107,27 +107,12 @@ def test_differences_and_losses_of_a_split_are_those_of_the_values(of_one_split)
         assert np.allclose(rows.loc["greedy", "value"] - rows["value"], rows["loss"], atol=1e-12)
 
 
-def test_break_even_gains_are_those_of_a_mixture_of_greedy_and_uniform(of_one_split):
-    table = of_one_split
-    # Response is greedy with probability l, else uniform: l gain = (1 - l) (best arm - mean of the arms) breaks even.
-    overall = table[table["group"] == "all"]
-    for epsilon in (0.5, 4.0):
-        rows = overall[overall["epsilon"] == epsilon].set_index("policy")
-        follows = np.expm1(epsilon) / (np.exp(epsilon) + 2)
-        lost = -rows.loc["uniform", "difference"]
-        expected = (1 - follows) / follows * lost
-        assert rows.loc["randomized-response", "break_even_gain"] == pytest.approx(expected, rel=1e-6)
-        assert rows.loc["greedy", "break_even_gain"] == pytest.approx(0, abs=1e-12)
-        assert np.isinf(rows.loc[["uniform", "best-fixed"], "break_even_gain"]).all()
-        gain, private = rows.loc[["greedy", "randomized-response"], "difference"]
-        assert private == pytest.approx(follows * (gain - expected), abs=1e-9)
-
-
 def test_the_fitted_value_is_what_each_version_is_worth_to_the_problem_that_it_was_made_for(trial, monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 2)
     asked = replace(trial.study, policies=("exponential", "optimal"), epsilons=(4.0,), by=())
     found = compare_log(asked, trial.log).set_index("policy")["fitted_value"]
-    problems = [problem for split in split_log(trial.log, trial.study) for problem in split.problems]
+    splits = islice(split_log(trial.log, trial.study), 2)
+    problems = [problem for split in splits for problem in split.problems]
     for name in ("exponential", "optimal"):
         tables = [make_policy(name, epsilon=4.0).probabilities(problem) for problem in problems]
         each = [
@@ -214,7 +199,7 @@ def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
 
 def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 1)
-    (split,) = split_log(trial.log, trial.study)
+    split = next(split_log(trial.log, trial.study))
     policy, data = make_policy("exponential", epsilon=4.0), trial.log.data
     apart, weights, names = np.empty(data.n_rows), np.empty(data.n_rows), []
     for fold, problem in enumerate(split.problems):
@@ -242,15 +227,3 @@ def test_values_of_two_policies_differ_as_their_differences_from_one_arm_do(tabl
     for _, rows in table.groupby(["group", "level"]):
         of_a = (rows["value"] - rows["difference"]).dropna()
         assert of_a.to_numpy() == pytest.approx(of_a.iloc[0], abs=1e-12)
-
-
-def test_a_gain_that_would_have_to_be_more_than_outcomes_are_apart_is_impossible(monkeypatch):
-    monkeypatch.setattr(trial_columns, "REPEATS", 1)
-    # Nothing follows the patients but noise, and the mechanism draws arms that are .4 apart.
-    trial = make_trial(300, 0.0, seed=6, epsilons=(0.01,), epsilon=0.01, policies=("greedy", "randomized-response"))
-    data = trial.log.data
-    rewards = (np.random.default_rng(0).random(300) < np.array([0.2, 0.6, 0.9])[data.actions]).astype(float)
-    table = compare_log(trial.study, replace(trial.log, data=replace(data, rewards=rewards))).set_index("policy")
-    assert np.isinf(table.loc["randomized-response", "break_even_gain"])
-    assert possible(math.inf, 1) == "impossible"
-    assert possible(2.0, 1) == "+2.0"

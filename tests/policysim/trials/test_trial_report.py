@@ -96,14 +96,6 @@ def test_what_is_added_for_the_trace_is_no_policy_that_was_asked_for(tmp_path):
     assert made.tables["policies"]["policy"].tolist() == ["optimal"]
 
 
-def test_a_policy_that_is_asked_for_by_name_has_a_letter(tmp_path):
-    made = report(written(tmp_path, ["wait", "pill"]), policies=["optimal", "randomized-response"], epsilons=[1.0])
-    own = made.tables["options"].query("option == 'D'")
-    assert own["policy"].tolist() == ["randomized-response"] and own["epsilon"].tolist() == [1.0]
-    assert [option.title for option in made.screen.options][3] == "randomized-response"
-    assert set(made.tables["comparison"]["epsilon"]) == {1.0}
-
-
 def test_the_page_has_the_words_of_each_epsilon_and_all_numbers_are_files(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier")
