@@ -290,13 +290,7 @@ def _patients(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
         first, last = first or part.part(0, min(end, FIRST_ROWS)), part.part(end, end + 1)
         yield part
     if first and last and isinstance(columns, LogSource):
-        known = functools.partial(_known_values, columns)
-        refuse_total(columns, known(first), known(last), lambda: map(known, _batches(columns, file)))
-
-
-def _known_values(columns: LogColumns, table: DataTable) -> DataTable:
-    """A table without the values that mean unknown."""
-    return _log_of(columns, table)[0].features
+        refuse_total(columns, first, last, lambda: _batches(columns, file))
 
 
 def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:

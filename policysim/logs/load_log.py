@@ -156,6 +156,8 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         the study.
     """
     read = {role: read_table(path, stated=source.form) for role, path in source.files.items()}
+    for table in read.values():
+        refuse_totals(source, table)
     tables, unknown = LogTables(read, source.id, source.repeats).without_unknown(source.unknown)
     tables = tables.with_joined(source.joined)
     clustered = [source.cluster] if source.cluster else []
@@ -166,8 +168,6 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    for table in tables.by_role.values():
-        refuse_totals(source, table)
     decisions = read_decisions(tables, source, bad).without(records < 0)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables, source.propensity, decisions, show=bad.show)

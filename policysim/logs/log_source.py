@@ -348,11 +348,6 @@ class FollowUp:
         """The same at another horizon."""
         return f"free of {self.words(EVENT)} at {self.time} = {horizon:g}"
 
-    @property
-    def competes(self) -> bool:
-        """Whether some values are of competing events."""
-        return COMPETING in self.codes.values()
-
     def words(self, state: int) -> str:
         """The values of the column that mean `EVENT`, `CENSORED` or `COMPETING`, in words.
 

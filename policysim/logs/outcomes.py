@@ -139,13 +139,14 @@ def refuse_total(
     if len(first) < FEWEST_SUMMED:
         return
     out = f"a row of totals is no patient: {TAKE_OUT}"
-    for name in (source.id, source.treatment, *source.joined, *source.features):
-        if name in last.columns:
-            text = str(last[name].iloc[0]).strip()
-            declared = [value for value, _ in source.treatments] if name == source.treatment else []
-            declared += [str(level) for level in source.features[name].levels] if name in source.features else []
-            if text.casefold() in TOTALS and text not in declared:
-                raise DataError(f"{last.places([0])[0]}: {name}: {text!r}: {out}")
+    words = dict.fromkeys((source.id, source.treatment, *source.joined, *source.features))
+    names = [name for name in words if name in last.columns]
+    for name, cell in zip(names, last.frame_of(names).iloc[0], strict=True):
+        text = str(cell).strip()
+        declared = [value for value, _ in source.treatments] if name == source.treatment else []
+        declared += [str(level) for level in source.features[name].levels] if name in source.features else []
+        if text.casefold() in TOTALS and text not in declared:
+            raise DataError(f"{last.places([0])[0]}: {name}: {text!r}: {out}")
     for name in [name for name in source.outcome if name not in source.outcome_checked and name not in source.codes]:
         if name in last.columns and _is_total(name, first, last, parts):
             checked = toml_value([*source.outcome_checked, name])
