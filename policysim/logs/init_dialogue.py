@@ -61,7 +61,7 @@ class Dialogue:
             return
         if not self._open:
             self.show()
-        question = f"{self.questions[option]}.{more and ' '}{more}"
+        question = f"{self.questions[option]} {more}".rstrip()
         self._open.append(question if option == DIRECTION else f"--{option}: {question}")
         if self.prompt is None:
             self.answers[option] = default or f"<{candidates}>"
