@@ -46,7 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, by answers of the user."""
     from policysim.errors import UsageError
     from policysim.files.many_files import csv_name
-    from policysim.files.terminal import print_json, say
+    from policysim.files.terminal import complain, print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import columns_table, read_columns
     from policysim.logs.init_questions import InitAnswers
@@ -74,7 +74,12 @@ def run(chosen: argparse.Namespace) -> int:
     )
     data = {"file": str(path.resolve()), **stated.keys, **({} if stated.header else {"header": False})}
     data |= answers.section()
-    source, log = checked(data, out.parent)
+    try:
+        source, log = checked(data, out.parent)
+    except (UsageError, ValueError):
+        if answers.prompt:  # what was typed is not lost
+            complain(f"Not written. {answers.type_next()}")
+        raise
     data["file"] = _relative(path, out)
     text, screen = study_text(answers, data, source, log, out.as_posix())
     write_files(out.parent, {out.name: text.encode()}, [path])

@@ -310,6 +310,9 @@ def test_a_time_to_an_event_is_asked_for_on_a_terminal_and_its_end_writes_nothin
     assert (data["time"], data["event"]) == ("days", "cured")
     assert data["horizon"] > 10
     (tmp_path / "trial.toml").unlink()
+    code, seen = answered(tmp_path, "arm", "--time", "days", "cured", "higher", "0.5", "none", "randomised", "age")
+    assert code == 2 and "data.horizon: nobody has the event by days = 0.5" in seen
+    assert "Not written. Type: policysim init" in seen and "--horizon 0.5 --id none --assigned randomised" in seen
     code, seen = answered(tmp_path, "arm")
     assert code == 2 and "no answer: nothing was written" in seen
     assert not (tmp_path / "trial.toml").exists()
