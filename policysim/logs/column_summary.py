@@ -101,7 +101,8 @@ class ColumnSummary:
 
     def rows_of(self, values: Collection[LevelKey]) -> int:
         """How many rows have one of some values."""
-        return int(sum(count for value, count in zip(self.values, self.counts, strict=True) if value in values))
+        known = set(values)
+        return int(sum(count for value, count in zip(self.values, self.counts, strict=True) if value in known))
 
     @cached_property
     def unknown_codes(self) -> list[LevelKey]:
@@ -119,7 +120,8 @@ class ColumnSummary:
 
     def without(self, values: Collection[LevelKey]) -> ColumnSummary:
         """The same with some values missing."""
-        kept = [place for place, value in enumerate(self.values) if value not in values]
+        gone = set(values)
+        kept = [place for place, value in enumerate(self.values) if value not in gone]
         places = np.full(self.n_distinct + 1, -1)  # the last is that of missing values
         places[kept] = np.arange(len(kept))
         return ColumnSummary(self.name, tuple(self.values[place] for place in kept), places[self.codes])
@@ -127,11 +129,8 @@ class ColumnSummary:
     @property
     def is_propensity(self) -> bool:
         """Whether it is called a propensity, and holds probabilities > 0."""
-        return (
-            self.is_numeric
-            and says(self.name, "propensity")
-            and 0 < float(self.values[0]) <= float(self.values[-1]) <= 1
-        )
+        named = self.is_numeric and says(self.name, "propensity")
+        return named and 0 < float(self.values[0]) <= float(self.values[-1]) <= 1
 
     def shown(self) -> str:
         """What it holds, for people: the levels, or the ends of numbers; of many words no single one."""

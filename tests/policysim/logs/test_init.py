@@ -403,6 +403,9 @@ def test_values_are_not_taken_for_codes():
         assert summarise(pd.Series([*values], dtype=object), "x").unknown_codes == []
     assert summarise(pd.Series(["1", "2", "3", "4", "?", "unknown"]), "x").unknown_codes == ["?", "unknown"]
     assert summarise(pd.Series(["1", "2", "3", "4", ">89"]), "x").unknown_codes == []
+    # Of many words, none is compared with all others.
+    many = summarise(pd.Series([f"p{number}" for number in range(100_000)]), "name")
+    assert (many.unknown_codes, many.remark(), many.shown()) == ([], "an id?", "words")
 
 
 RATS = pd.DataFrame(
