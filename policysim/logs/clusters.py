@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,12 +16,18 @@ from policies.arrays import IntArray
 from policies.levels import MISSING
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded
+from policysim.logs.column_names import WORDS, says, words_of
 from policysim.logs.toml_text import toml_string
 
 # With fewer clusters of a treatment, intervals by clusters are too wide to say anything, or too narrow.
 FEWEST_CLUSTERS = 8
 # The chance below which it is no chance that each value of a column is wholly in one arm.
 NO_CHANCE = 1e-6
+# A column still decides the treatment if this share of its patients, or one of them, got another than the others with
+# the same value.
+MISPLACED = 0.01
+# Distinct values of a column, by which it may be ids of patients.
+FEWEST_IDS = 20
 # The first rows, in which columns that decide are looked for: nearly all show in few rows that they do not.
 FIRST_ROWS = 2_000, 200_000
 
@@ -90,13 +97,22 @@ def require_clusters(place: str, column: str, clusters: IntArray, actions: IntAr
     raise DataError(f"{place}: cluster = {toml_string(column)}: {how}{why}")
 
 
+class DecidingColumn(NamedTuple):
+    """A column that decides the treatment: how many values repeat, and patients in another arm than most of theirs."""
+
+    name: str
+    values: int
+    misplaced: int
+
+
 def deciding_columns(
     table: DataTable, columns: Iterable[str], actions: IntArray, n_actions: int
-) -> Iterator[tuple[str, int]]:
-    """The columns that decide the treatment, each with the number of its values that repeat.
+) -> Iterator[DecidingColumn]:
+    """The columns that decide the treatment.
 
-    All patients with the same value are then in one arm, which chance would do with a probability below `NO_CHANCE`.
-    Columns with a single such value in some arm are none: they name the treatment, or something of it, such as a dose.
+    All patients with the same value are then in one arm, but for `MISPLACED` of all, which chance would do with a
+    probability below `NO_CHANCE`. Columns with a single such value in some arm are none: they name the treatment, or
+    something of it, such as a dose.
 
     Parameters
     ----------
@@ -112,25 +128,42 @@ def deciding_columns(
     for name in columns:
         counts: IntArray | None = None
         for most in FIRST_ROWS:
-            counts = _whole_values(table.part(0, most), name, actions[:most], n_actions)
-            if counts is None:
+            counts = _repeated_values(table.part(0, most), name, actions[:most], n_actions)
+            if counts is None or _misplaced(counts) > max(1.0, MISPLACED * counts.sum()):
+                counts = None
                 break
         if counts is None or np.count_nonzero(shares) < 2:
             continue
-        of_arms = (counts > 0).sum(axis=0)[shares > 0]
-        # Logarithms are summed: of many rows the probability is 0.
-        by_chance = np.log((shares ** counts.sum(axis=1, keepdims=True)).sum(axis=1).clip(1e-300)).sum()
+        patients, others = counts.sum(axis=1, keepdims=True), _misplaced(counts)
+        of_arms = np.bincount(counts.argmax(axis=1), minlength=n_actions)[shares > 0] if len(counts) else np.zeros(1)
+        # Logarithms are summed: of many rows the probability is 0. Each misplaced patient may be any one, in any arm.
+        by_chance = np.log((shares**patients).sum(axis=1).clip(1e-300)).sum()
+        by_chance += others * math.log(patients.sum() * n_actions / shares[shares > 0].min()) if others else 0.0
         if of_arms.min() > 1 and by_chance < math.log(NO_CHANCE):
-            yield name, len(counts)
+            yield DecidingColumn(name, len(counts), others)
 
 
-def _whole_values(table: DataTable, name: str, actions: IntArray, n_actions: int) -> IntArray | None:
-    """The patients of each arm with each value that repeats, (n_values, n_actions); None if one is in several arms."""
+def repeated_ids(table: DataTable, columns: Iterable[str]) -> Iterator[str]:
+    """Columns that are called as ids of patients are, and of which values repeat: not a few, such as those of codes."""
+    for name in columns:
+        if words_of(name) <= WORDS["id"] and says(name, "patient"):
+            counts = table[name].value_counts()
+            if FEWEST_IDS <= len(counts) < counts.sum():
+                yield name
+
+
+def _misplaced(counts: IntArray) -> int:
+    """How many patients are in another arm than most with the same value."""
+    return int((counts.sum(axis=1) - counts.max(axis=1, initial=0)).sum())
+
+
+def _repeated_values(table: DataTable, name: str, actions: IntArray, n_actions: int) -> IntArray | None:
+    """The patients of each arm with each value that repeats, (n_values, n_actions); None if it cannot be read."""
     try:
         codes, keys = coded(table[name])
     except DataError:  # of lists, for instance
         return None
     known = np.array([key != MISSING for key in keys], dtype=np.bool_)[codes] & (actions >= 0)
     counts = patients_of_clusters(codes[known], actions[known], n_actions)
-    repeated = counts[counts.sum(axis=1) > 1]
-    return repeated if bool((repeated.max(axis=1, initial=0) == repeated.sum(axis=1)).all()) else None
+    repeated: IntArray = counts[counts.sum(axis=1) > 1]
+    return repeated

@@ -19,7 +19,7 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers, read_table
 from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
 from policysim.logs.censoring import CENSORING, check_horizons, read_times
-from policysim.logs.clusters import deciding_columns, read_clusters, require_clusters
+from policysim.logs.clusters import DecidingColumn, deciding_columns, read_clusters, repeated_ids, require_clusters
 from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
@@ -75,9 +75,10 @@ class Log:
         Of outcomes that are missing or censored, numbers to be averaged.
     censored : DataFrame
         Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORING`.
-    deciding : tuple of (str, int)
-        Columns that the study leaves out and that decide the treatment, with how many values of each repeat
-        (`clusters.deciding_columns`).
+    deciding : tuple of DecidingColumn
+        Columns that the study leaves out and that decide the treatment.
+    repeated_ids : tuple of str
+        Where the study names no patients, columns of ids that it leaves out and of which values repeat.
     unknown : mapping of str to int
         For each column with values that mean unknown, in how many of all rows that were read they are.
     single : mapping of str to str
@@ -97,7 +98,8 @@ class Log:
     shown: Mapping[str, LoggedData] = field(default_factory=dict)
     censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
-    deciding: tuple[tuple[str, int], ...] = ()
+    deciding: tuple[DecidingColumn, ...] = ()
+    repeated_ids: tuple[str, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
     single: Mapping[str, str] = field(default_factory=dict)
 
@@ -158,7 +160,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     read = {role: read_table(path, stated=source.form) for role, path in source.files.items()}
     for table in read.values():
         refuse_totals(source, table)
-    tables, unknown = LogTables(read, source.id, source.repeats).without_unknown(source.unknown)
+    tables, unknown = LogTables(read, source.id, source.cluster).without_unknown(source.unknown)
     tables = tables.with_joined(source.joined)
     clustered = [source.cluster] if source.cluster else []
     tables.require([(tables.features, name) for name in (*source.features, *source.adjust_for, *clustered)])
@@ -181,6 +183,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     return replace(
         log,
         deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
+        repeated_ids=() if source.id or source.cluster else tuple(repeated_ids(tables.features, others)),
         unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
         single=single_patients(tables, decisions),
         undeclared=undeclared(tables.features, others, np.flatnonzero(decisions.actions >= 0)),

@@ -20,12 +20,12 @@ from policysim.logs.toml_text import toml_string
 class LogTables:
     """The tables by role, and the column of ids that they share ("" for none).
 
-    `repeats` says whether ids may repeat in one table, as the rows of a person are a cluster; None: nobody can say.
+    `cluster` is the column of clusters ("" for none); ids may repeat if they are it. None: nobody can say.
     """
 
     by_role: dict[str, DataTable]
     id: str
-    repeats: bool | None = None
+    cluster: str | None = None
 
     @property
     def features(self) -> DataTable:
@@ -118,7 +118,7 @@ class LogTables:
         ids = {role: _ids(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
         for role, own in ids.items():
             others = {self.by_role[other].name: ids[other] for other in ids if other != role}
-            _check(self.by_role[role], own, self.id, others, bad, repeats=self.repeats)
+            _check(self.by_role[role], own, self.id, others, bad, cluster=self.cluster)
         bad.raise_if_any()
         if not ids and len({len(table) for table in self.by_role.values()}) > 1:
             lengths = ", ".join(f"{table.name} {len(table):,}" for table in self.by_role.values())
@@ -168,15 +168,16 @@ def _ids(column: pd.Series) -> pd.Index:
 
 
 def _check(
-    table: DataTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows, *, repeats: bool | None
+    table: DataTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows, *, cluster: str | None
 ) -> None:
     absent = np.asarray(ids == "")
     bad.add(table, absent, column, lambda _: "is missing: each patient needs an id")
-    again = np.asarray(ids.duplicated()) & ~absent & (repeats is not True)
-    # Three tables are joined by ids.
-    remedy = (
-        "" if others or repeats is None else f"; for several rows of a person write cluster = {toml_string(column)}"
-    )
+    again = np.asarray(ids.duplicated()) & ~absent & (column != cluster)
+    remedy = f"; for several rows of a person write cluster = {toml_string(column)}"
+    if cluster:
+        remedy = f"; if no person is in two clusters ({cluster}), leave out the id: intervals are by clusters"
+    if others or cluster is None:  # tables are joined by ids
+        remedy = ""
 
     def say_again(row: int) -> str:
         first = int(np.flatnonzero(np.asarray(ids == ids[row]))[0])

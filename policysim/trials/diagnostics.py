@@ -25,7 +25,8 @@ from policysim.logs.log_source import ESTIMATE, LogSource, is_column, lot_words
 from policysim.logs.outcome_models import MOST_PRODUCTS
 from policysim.logs.toml_text import toml_string, toml_text, toml_value
 from policysim.logs.treatments import lot
-from policysim.trials.estimators import SMALLEST_ESS, SURPRISE, effective_size, importance_weights, weight_sums
+from policysim.numbers import several
+from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
 
 POINTS = 41  # of each curve of propensities
 
@@ -376,14 +377,25 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     others += _left_out(log, source)
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     if is_column(source.propensity):
-        allocation = _recorded(data, str(source.propensity))
-    decided = [
-        f"{toml_text(name)} is left out of the study and decides the treatment: its {repeated:,} values that repeat "
-        "are each wholly in one arm. If patients were treated together, intervals are too narrow without this line in "
-        f"[data]: cluster = {toml_string(name)}"
-        for name, repeated in log.deciding
-    ]
-    return LogCaveats([*decided, *allocation, *where_caveats(data, by_lot, log.covariates)], others)
+        allocation = _recorded(log, str(source.propensity))
+    return LogCaveats([*_clusters(log), *allocation, *where_caveats(data, by_lot, log.covariates)], others)
+
+
+def _clusters(log: Log) -> Iterator[str]:
+    """Columns by which patients, or rows of one patient, were treated together, and that the study leaves out."""
+    line = "intervals are too narrow without this line in [data]"
+    for name, values, misplaced in log.deciding:
+        but = f", but for {several(misplaced, 'patient')}" if misplaced else ""
+        yield (
+            f"{toml_text(name)} is left out of the study and decides the treatment: its {values:,} values that repeat "
+            f"are each wholly in one arm{but}. If patients were treated together, {line}: "
+            f"cluster = {toml_string(name)}"
+        )
+    for name in set(log.repeated_ids) - {column.name for column in log.deciding}:
+        yield (
+            f"{toml_text(name)} has the same value in several rows. If they are one patient, {line}: "
+            f"cluster = {toml_string(name)}"
+        )
 
 
 def _left_out(log: Log, source: LogSource) -> list[str]:
@@ -404,7 +416,7 @@ def _left_out(log: Log, source: LogSource) -> list[str]:
     pairs, columns = np.nonzero((apart > IMBALANCE) & (chances < DOUBTFUL))
     names = [str(log.undeclared.columns[column][0]) for column in columns.tolist()]
     found = pd.DataFrame({"name": names, "apart": apart[pairs, columns], "chance": chances[pairs, columns]})
-    found = found[~found["name"].isin(dict(log.deciding))]  # which are named already
+    found = found[~found["name"].isin([column.name for column in log.deciding])]  # which are named already
     worst = found.sort_values(["apart", "chance"], ascending=[False, True], kind="stable").drop_duplicates("name")
     more = f" (and {len(worst) - NAMED} more columns)" if len(worst) > NAMED else ""
     rows = worst.head(NAMED).itertuples(index=False, name=None)
@@ -425,18 +437,36 @@ def _left_out_words(name: str, difference: float, chance: float, source: LogSour
     )
 
 
-def _recorded(data: LoggedData, column: str) -> list[str]:
+class Weights(NamedTuple):
+    """The sum of 1 / propensity over an arm's rows of a group of patients, and the chance to be so far from theirs."""
+
+    rows: int
+    patients: int
+    sum: float
+    chance: float
+
+
+class Misfit(NamedTuple):
+    """An arm whose weights do not sum to the number of patients: of all, or of those with a level (`where`)."""
+
+    arm: str
+    where: str
+    weights: Weights
+
+
+def _recorded(log: Log, column: str) -> list[str]:
     """Where recorded propensities do not fit: 1 / propensity sums over an arm's rows to the number of all rows."""
+    data = log.data
     said = [
-        f"{column} does not fit: over the {rows:,} rows of “{name}” 1 / {column} sums to "
-        f"{reached * data.n_patients:,.0f}, and should sum to about {data.n_patients:,}, the number of all rows. Every "
+        f"{column} does not fit: over the {weights.rows:,} rows of “{arm}”{where} 1 / {column} sums to "
+        f"{weights.sum:,.0f}, and should sum to about {weights.patients:,}, the number of all rows{where}. Every "
         "number here is biased."
-        for name, rows, reached in _doubtful_arms(data)
+        for arm, where, weights in _misfits(log, data)
     ]
     if said and data.n_actions == 2:
         for arm, name in enumerate(data.names):
             flipped = np.where(data.actions == arm, data.propensities, 1 - data.propensities)
-            if (flipped > 0).all() and not _doubtful_arms(replace(data, propensities=flipped)):
+            if (flipped > 0).all() and not _misfits(log, replace(data, propensities=flipped)):
                 said[-1] += (
                     f" The column seems to be the probability of “{name}”, not that of the treatment that was "
                     f"received: put 1 - {column} into the rows of “{data.names[1 - arm]}”."
@@ -445,17 +475,44 @@ def _recorded(data: LoggedData, column: str) -> list[str]:
     return said
 
 
-def _doubtful_arms(data: LoggedData) -> list[tuple[str, int, float]]:
-    """The arms whose weights 1 / propensity do not sum to 1 per patient within chance, with rows and sum."""
-    sizes = data.by_action()
-    weights = 1 / data.propensities
-    reached, spread = weight_sums(data, np.ones(data.n_actions), weights)
-    if data.clusters is not None:  # whose patients are treated alike
-        sums = np.zeros((data.n_actions, int(data.clusters.max()) + 1))
-        np.add.at(sums, (data.actions, data.clusters), weights if data.counts is None else weights * data.counts)
-        spread = np.maximum(spread, np.sqrt((sums**2).sum(axis=1)) / data.n_patients)
-    apart = (np.abs(reached - 1) > SURPRISE * spread) & (sizes > 0)
-    return [(data.names[arm], int(sizes[arm]), float(reached[arm])) for arm in np.flatnonzero(apart)]
+def _misfits(log: Log, data: LoggedData) -> list[Misfit]:
+    """The arms whose weights do not sum to 1 per patient, over all patients or over those with a level of a feature.
+
+    Tested at `DOUBTFUL`, shared by all arms and groups (Bonferroni). An arm is named once: with all patients, or else
+    with the level whose sum is least probable.
+    """
+    groups = [("", np.zeros(data.n_rows, dtype=np.intp))]
+    for name in log.space.names:
+        codes, labels = log.space.groups(name)
+        groups += [(f" with {name} = {label}", codes[log.records] - level) for level, label in enumerate(labels)]
+    found, limit = [], DOUBTFUL / (len(groups) * data.n_actions)
+    for arm in np.unique(data.actions):
+        sums = [_weights(data, data.actions == arm, codes == 0) for _, codes in groups]
+        doubtful = [place for place, each in enumerate(sums) if each.chance < limit]
+        if doubtful:
+            place = 0 if doubtful[0] == 0 else min(doubtful, key=lambda each: sums[each].chance)
+            found.append(Misfit(data.names[arm], groups[place][0], sums[place]))
+    return found
+
+
+def _weights(data: LoggedData, own: BoolArray, group: BoolArray) -> Weights:
+    """The weights 1 / propensity of an arm's rows in a group, of which they are to make up for all patients.
+
+    By Bernstein's inequality the weights of n patients, none above M, sum to n ± t or worse with a probability of at
+    most 2 exp(-t² / 2 / (n (M - 1) + M t / 3)). M is the largest weight of the arm. Of clusters, which are treated
+    alike, it is the largest sum of one, and the variance is n M at most.
+    """
+    counts = np.ones(data.n_rows) if data.counts is None else data.counts
+    weights, rows = 1 / data.propensities, own & group
+    n, reached = float(counts[group].sum()), float(data.inverse_propensities[rows].sum())
+    largest = float(weights[own].max())
+    variance = n * (largest - 1)
+    if data.clusters is not None:
+        largest = float(np.bincount(data.clusters[own], weights[own]).max())
+        variance = n * largest
+    apart = abs(reached - n)
+    exponent = apart**2 / 2 / max(variance + largest * apart / 3, ROUNDING)
+    return Weights(int(counts[rows].sum()), int(n), reached, min(1.0, 2 * math.exp(-exponent)))
 
 
 def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:

@@ -1,8 +1,10 @@
 """What may be wrong with a log: doubtful allocation is told, good allocation is not."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from small_trials import make_trial
 
 from policysim.logs.log_frame import LoggedData
@@ -74,6 +76,41 @@ def test_recorded_propensities_that_fit_are_believed_and_others_are_named_with_t
     # All too small: no treatment's probability explains it.
     said = log_caveats(replace(log, data=replace(log.data, propensities=log.data.propensities / 2)), source).errors
     assert len(said) == 2 and not any("seems to be" in text for text in said)
+
+
+def test_recorded_propensities_that_fit_all_patients_and_not_those_with_a_level_are_named():
+    source, log, chance = recorded()
+    balanced = np.where(chance == 0.65, 0.5, np.where(chance > 0.65, 0.8, 0.2))  # half of all patients get each arm
+    rng = np.random.default_rng(3)
+    actions = (rng.random(len(chance)) < balanced).astype(int)
+    true = replace(log.data, actions=actions, propensities=np.where(actions == 1, balanced, 1 - balanced))
+    assert not log_caveats(replace(log, data=true), source).errors
+    wrong = replace(true, propensities=np.full(len(chance), 0.5))
+    said = log_caveats(replace(log, data=wrong), source).errors
+    assert len(said) == 2
+    name, labels = log.space.names[1], log.space.groups(log.space.names[1])[1]
+    for arm, text in enumerate(said):
+        label = min(re.findall(rf"with {name} = (\S+)", text))
+        inside = log.space.codes(log.records)[:, 1] == labels.index(label)
+        rows = np.count_nonzero(inside & (actions == arm))
+        assert f"over the {rows} rows of “{arm}” with {name} = {label} 1 / ps sums to {2 * rows}" in text
+        assert f"should sum to about {inside.sum()}" in text
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.1, 0.02])
+def test_true_propensities_are_believed_however_small(chance):
+    """The bound is Bernstein's: of 1,000 logs with their true propensities one may be doubted."""
+    source, log, _ = recorded(400)
+    rng, doubted = np.random.default_rng(1), 0
+    for _ in range(60):
+        actions = (rng.random(400) < chance).astype(int)
+        data = replace(log.data, actions=actions, propensities=np.where(actions == 1, chance, 1 - chance))
+        doubted += bool(_recorded_errors(replace(log, data=data), source))
+    assert not doubted
+
+
+def _recorded_errors(log, source):
+    return [text for text in log_caveats(log, source).errors if "does not fit" in text]
 
 
 def test_an_impossible_value_and_an_interval_of_nearly_everything_are_called_that():

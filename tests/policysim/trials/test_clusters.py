@@ -213,18 +213,43 @@ def test_few_clusters_within_which_patients_were_randomised_should_be_a_feature(
 def test_columns_of_lists_and_of_ids_decide_nothing():
     arms = np.repeat([0, 1], 40)
     table = DataTable("log", pd.DataFrame({"lists": [[1]] * 80, "id": range(80), "ward": np.arange(80) // 4}))
-    assert list(deciding_columns(table, table.columns, arms, 2)) == [("ward", 20)]
+    assert list(deciding_columns(table, table.columns, arms, 2)) == [("ward", 20, 0)]
 
 
 def test_a_column_that_is_left_out_and_decides_treatment_is_named_with_its_key(tmp_path):
     path, _ = write_trial(tmp_path, "")
     study = load_study(str(path))
     log = load_log(study.log)
-    assert log.deciding == (("village", 30),)
+    assert log.deciding == (("village", 30, 0),)
     (error,) = log_caveats(log, study.log).errors
     assert 'cluster = "village"' in error
     path, _ = write_trial(tmp_path, "", mixed=True)
     assert load_log(load_study(str(path)).log).deciding == ()
+
+
+def test_one_patient_in_the_wrong_arm_does_not_hide_that_a_column_decides_treatment(tmp_path):
+    path, frame = write_trial(tmp_path, "")
+    frame.loc[0, "arm"] = "none" if frame.loc[0, "arm"] == "net" else "net"
+    frame.to_csv(tmp_path / "trial.csv", index=False)
+    study = load_study(str(path))
+    log = load_log(study.log)
+    assert log.deciding == (("village", 30, 1),)
+    (error,) = log_caveats(log, study.log).errors
+    assert "but for 1 patient." in error and 'cluster = "village"' in error
+
+
+def test_rows_of_one_person_that_the_study_does_not_name_are_told(tmp_path):
+    path, frame = write_trial(tmp_path, "", mixed=True)
+    frame["patient_id"] = frame.index // 2
+    frame.to_csv(tmp_path / "trial.csv", index=False)
+    study = load_study(str(path))
+    (error,) = log_caveats(load_log(study.log), study.log).errors
+    assert "patient_id has the same value in several rows" in error and 'cluster = "patient_id"' in error
+    # With other words or few values it is no id of patients; one that does not repeat is no cluster.
+    frame.assign(patient_sex=frame.index % 2, patient=frame.index % 5, pid=frame.index).drop(
+        columns="patient_id"
+    ).to_csv(tmp_path / "trial.csv", index=False)
+    assert not log_caveats(load_log(study.log), study.log).errors
 
 
 @pytest.mark.parametrize("key", ['cluster = "village"', 'outcome_title = "cured"'])
@@ -240,6 +265,10 @@ def test_an_id_repeats_where_it_is_the_cluster_and_else_is_refused_with_that_key
     path, _ = write_trial(tmp_path, 'id = "person"', name="person")
     assert main(["compare", str(path)]) == 3
     assert 'for several rows of a person write cluster = "person"' in capsys.readouterr().err
+    path, frame = write_trial(tmp_path, 'id = "person"\ncluster = "village"', name="person")
+    frame.assign(village=frame["person"]).to_csv(tmp_path / "trial.csv", index=False)
+    assert main(["compare", str(path)]) == 3
+    assert "if no person is in two clusters (village), leave out the id" in capsys.readouterr().err
     path, _ = write_trial(tmp_path, 'id = "person"\ncluster = "person"', name="person")
     text = " ".join(reported(path, monkeypatch).printed.text().split())
     assert "A person with several rows is not hidden as a whole" in text
