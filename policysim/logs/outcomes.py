@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from pandas.api.types import is_numeric_dtype
 
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
@@ -27,10 +28,11 @@ FEWEST_IDS = 20
 # So many rows of the rarer value show that a feature decides an outcome.
 FEWEST_ROWS = 10
 # What spreadsheets write in front of a row of sums.
-TOTALS = ("total", "totals", "grand total", "sum")
+TOTALS = ("total", "totals", "grand total", "subtotal", "sum", "mean", "average", "median")
 # In fewer rows, or where one patient has half of it, a number may be the sum of others by chance.
 FEWEST_SUMMED, MOST_OF_SUM = 5, 0.5
 TAKE_OUT = "take it out of the file"
+NO_PATIENT = f"a row of totals is no patient: {TAKE_OUT}"
 # So many rows show of nearly all columns that the last is no sum.
 FIRST_ROWS = 100
 # Of a sum: what spreadsheets round.
@@ -118,7 +120,8 @@ def goes_with_one(before: IntArray, after: IntArray) -> bool:
 
 
 def refuse_totals(source: LogSource, table: DataTable) -> None:
-    """DataError for a last row of totals: one that says so, or whose outcome is the sum of those above it."""
+    """DataError for a row of totals or means: one that says so, or a last one whose outcome is the others' sum."""
+    _refuse_named(source, table)
     end = len(table) - 1
     refuse_total(source, table.part(0, min(end, FIRST_ROWS)), table.part(end, end + 1), lambda: [table])
 
@@ -126,7 +129,7 @@ def refuse_totals(source: LogSource, table: DataTable) -> None:
 def refuse_total(
     source: LogSource, first: DataTable, last: DataTable, parts: Callable[[], Iterable[DataTable]]
 ) -> None:
-    """The same of a table that is read in parts.
+    """The same of a table that is read in parts, of which the last row is looked at.
 
     Parameters
     ----------
@@ -138,22 +141,26 @@ def refuse_total(
     """
     if len(first) < FEWEST_SUMMED:
         return
-    out = f"a row of totals is no patient: {TAKE_OUT}"
-    words = dict.fromkeys((source.id, source.treatment, *source.joined, *source.features))
-    names = [name for name in words if name in last.columns]
-    for name, cell in zip(names, last.frame_of(names).iloc[0], strict=True):
-        text = str(cell).strip()
-        declared = [value for value, _ in source.treatments] if name == source.treatment else []
-        declared += [str(level) for level in source.features[name].levels] if name in source.features else []
-        if text.casefold() in TOTALS and text not in declared:
-            raise DataError(f"{last.places([0])[0]}: {name}: {text!r}: {out}")
+    _refuse_named(source, last)
     for name in [name for name in source.outcome if name not in source.outcome_checked and name not in source.codes]:
         if name in last.columns and _is_total(name, first, last, parts):
             checked = toml_value([*source.outcome_checked, name])
             raise DataError(
-                f"{last.places([0])[0]}: {name}: is the sum of the rows above: {out}; if it is a patient's, write "
-                f"outcome_checked = {checked} in [data]"
+                f"{last.places([0])[0]}: {name}: is the sum of the rows above: {NO_PATIENT}; if it is a patient's, "
+                f"write outcome_checked = {checked} in [data]"
             )
+
+
+def _refuse_named(source: LogSource, table: DataTable) -> None:
+    """DataError for a row that is called a total by its id, or alone by its treatment or a feature."""
+    words = dict.fromkeys((source.id, source.treatment, *source.joined, *source.features))
+    for name in [name for name in words if name in table.columns and not is_numeric_dtype(table[name])]:
+        declared = [value for value, _ in source.treatments] if name == source.treatment else []
+        declared += [str(level) for level in source.features[name].levels] if name in source.features else []
+        text = table[name].astype("string").str.strip()
+        rows = np.flatnonzero(text.str.casefold().isin(TOTALS) & ~text.isin(declared))
+        if len(rows) == 1 or (len(rows) and name == source.id):
+            raise DataError(f"{table.places([rows[0]])[0]}: {name}: {text.iloc[rows[0]]!r}: {NO_PATIENT}")
 
 
 def _is_total(column: str, first: DataTable, last: DataTable, parts: Callable[[], Iterable[DataTable]]) -> bool:

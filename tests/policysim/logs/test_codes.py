@@ -274,6 +274,14 @@ def test_a_row_of_totals_is_no_patient(load, trial):
     named = pd.concat([ids, total.assign(pid="TOTAL", cost=1)], ignore_index=True)
     line = refused(load, STUDY.replace("[data.treatments]", 'id = "pid"\n[data.treatments]'), named)
     assert "trial.csv:122: row 121: pid: 'TOTAL': a row of totals is no patient" in line
+    # In the middle, and of means, too.
+    for place, word in ((60, "Total"), (N, "mean ")):
+        between = pd.concat([ids[:place], total.assign(pid=word, cost=1), ids[place:]], ignore_index=True)
+        line = refused(load, STUDY.replace("[data.treatments]", 'id = "pid"\n[data.treatments]'), between)
+        assert f"trial.csv:{place + 2}: row {place + 1}: pid: {word.strip()!r}: a row of totals is no patient" in line
+    # An arm of several rows may have such a name.
+    means = STUDY.replace('B = "B"', 'mean = "mean"')
+    assert load(means, trial__csv=trial.assign(arm=trial["arm"].replace("B", "mean"))).data.n_rows == N
     # One event of ten is no total.
     assert load(STUDY, trial__csv=trial.assign(cured=[0] * (N - 2) + [1, 1])).data.n_rows == N
 
