@@ -270,10 +270,8 @@ def _bad_rows(columns: LogColumns, file: ColumnsFile) -> BadRows:
     """The bad rows of a file that has some, which is read again: where each is, but not what it holds."""
     bad = BadRows()
     for patients in _patients(columns, file):
-        distinct = DataTable(patients.name, each_once(patients.rows)[0])
-        if _kinds(columns, _log_of(columns, distinct)[0], BadRows()) is None:  # now row by row
-            _kinds(columns, _log_of(columns, patients)[0], bad)
-            bad.tables = [_without_rows(known) for known in bad.tables]
+        _kinds(columns, _log_of(columns, patients)[0], bad)
+        bad.tables = [_without_rows(known) for known in bad.tables]
     return bad
 
 

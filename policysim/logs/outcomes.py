@@ -115,8 +115,10 @@ def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
 def goes_with_one(before: IntArray, after: IntArray) -> bool:
     """Whether each value of a column goes with one value of another, by the codes of both, -1 where it is missing."""
     known = (before >= 0) & (after >= 0)
-    pairs = np.unique(before[known] * (after.max(initial=0) + 1) + after[known])
-    return len(pairs) == len(np.unique(before[known]))
+    before, after = before[known], after[known]
+    last = np.zeros(before.max(initial=0) + 1, dtype=np.intp)
+    last[before] = after
+    return bool((last[before] == after).all())
 
 
 def refuse_totals(source: LogSource, table: DataTable) -> None:
