@@ -267,8 +267,7 @@ def _covariates(tables: LogTables, columns: LogColumns) -> list[str]:
     A column with the name of a log's own is none: another was asked for in its place.
     """
     table = tables.features
-    chance = [columns.propensity] if is_column(columns.propensity) else []
-    used = {columns.treatment, *columns.joined, *chance, *columns.outcome}
+    used = {columns.treatment, *columns.columns}
     clash = [name for name in COLUMNS if name in table.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
