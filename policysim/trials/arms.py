@@ -36,10 +36,12 @@ from policysim.trials.estimators import (
     snips,
 )
 
-ANY = (-math.inf, math.inf)
+UNBOUNDED = (-math.inf, math.inf)
 
 
-def arm_means(data: LoggedData, limits: tuple[float, float] = ANY, predicted: FloatArray | None = None) -> pd.DataFrame:
+def arm_means(
+    data: LoggedData, limits: tuple[float, float] = UNBOUNDED, predicted: FloatArray | None = None
+) -> pd.DataFrame:
     """The mean reward of each arm, had all patients been given it, with its 95 % interval.
 
     Parameters
@@ -64,20 +66,13 @@ def arm_means(data: LoggedData, limits: tuple[float, float] = ANY, predicted: Fl
     propensities the plain mean and its usual standard error. The interval reaches further than 1.96 standard errors
     where rewards are skewed or few (`estimators.Moments.quantile`).
 
-    Of rewards of 0 and 1 it is Wilson's (1927): all shares p with (v - p)^2 <= z^2 p (1 - p) / m, which are within
-    [0, 1]. With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance,
-    but at most the effective sample size (sum w)^2 / sum w^2 (Kish 1965): an arm whose few heavy rows all failed has
-    a small variance by luck. Where all rewards are the same, m is the effective sample size. So it is, too, of
-    being free of an event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative
-    probability of survival in life table analysis), where the variance is Greenwood's.
+    Of rewards of 0 and 1 it is Wilson's, see `_wilson`.
 
     With `predicted`, an arm's mean is that of its doubly robust values over all rows (Robins, Rotnitzky & Zhao 1994;
     Chernozhukov et al. 2018): where propensities are estimated, weighting by them alone is as wrong as they are, and
     this is wrong by the product of their error with that of the outcome model.
 
-    Of clusters the variance is that of `estimators.clustered_moments`, z is Student's t with its degrees of freedom (in
-    Wilson's interval a smaller m, as in Korn & Graubard 1998, Confidence intervals for proportions with small expected
-    number of positive counts estimated from survey data), and where all rewards are the same m is that of clusters.
+    Of clusters the variance is that of `estimators.clustered_moments`, with Student's t.
 
     Examples
     --------
@@ -92,11 +87,12 @@ def arm_means(data: LoggedData, limits: tuple[float, float] = ANY, predicted: Fl
     rows = []
     for arm, name in enumerate(data.names):
         mine = data.of(data.actions == arm)
-        found = NOTHING
-        if mine.n_patients:
-            found = (
-                weighted_mean(mine) if values is None else moments(values[:, arm], data.counts, clusters=data.clusters)
-            )
+        if not mine.n_patients:
+            found = NOTHING
+        elif values is None:
+            found = weighted_mean(mine)
+        else:
+            found = moments(values[:, arm], data.counts, clusters=data.clusters)
         low = high = np.nan
         if values is None and mine.n_patients > 1 and data.is_binary:
             low, high = _wilson(found, 1 / mine.propensities, mine)
@@ -113,7 +109,18 @@ def weighted_mean(patients: LoggedData) -> Moments:
 
 
 def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
-    """Wilson's 95 % interval of an arm's weighted share; its n that of a plain share with the same error, see above."""
+    """Wilson's (1927) 95 % interval of an arm's weighted share v: all p with (v - p)^2 <= z^2 p (1 - p) / m, in [0, 1].
+
+    With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance, but at
+    most the effective sample size (sum w)^2 / sum w^2 (Kish 1965): an arm whose few heavy rows all failed has a small
+    variance by luck. Where all rewards are the same, m is the effective sample size. So it is, too, of being free of an
+    event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative probability of survival in
+    life table analysis), where the variance is Greenwood's.
+
+    Of clusters z is Student's t with their degrees of freedom, and m smaller (Korn & Graubard 1998, Confidence
+    intervals for proportions with small expected number of positive counts estimated from survey data); where all
+    rewards are the same it is that of clusters.
+    """
     # Of outcomes that are made up for by a model the mean may be outside by a little.
     n, share, z = found.n, min(max(found.mean, 0.0), 1.0), found.student
     no_error = found.standard_error == 0 or share in (0, 1)
@@ -148,7 +155,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
         else:
             own = log.shown.get(name) or replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
             at_horizon = source.follow_up and name not in source.outcome
-            limits = source.ends_of(name) if unit and source.outcome.get(name) else ANY
+            limits = source.ends_of(name) if unit and source.outcome.get(name) else UNBOUNDED
             means = arm_means(own, (0.0, 1.0) if at_horizon else limits)
         gaps = log.data.by_action(~np.isfinite(values))
         means.insert(0, "outcome", name)

@@ -118,8 +118,7 @@ def find(
     doubts = log_caveats(log, study.log) if doubts is None else doubts
     everyone = compared[compared["group"] == ALL].set_index(["policy", "epsilon"])
     options, unplaced = _options(study, everyone, named)
-    limits = limits_of(study, problem, options, everyone)
-    tables = {"limits": limits} | _tables(study, log, problem, everyone, options)
+    tables = _tables(study, log, problem, everyone, options)
     of_outcome = utility_of_arms(log, tables["arms"])
     differences = _differences(options, everyone, of_outcome, log.data)
     harmed = _harmed(log, compared, options)
@@ -322,6 +321,7 @@ def _tables(
     confounding = confounding_needed(log.data, str(now["best_arm"].iloc[0]))
     lettered = options[options["section"] == OPTION]
     return {
+        "limits": limits_of(study, problem, options, everyone),
         "arms": arms_of(log, study.log),
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
         "unknown": pd.DataFrame(log.unknown.items(), columns=["column", "patients"]),
