@@ -264,7 +264,8 @@ class InitAnswers(Dialogue):
                 "patients who had it, as --outcome with --higher-is-better"
             )
         if way == "lower":
-            self.data["outcome"] = {name: negative(worth) for name, worth in self.data.get("outcome", {}).items()}
+            turned = {name: less_is_better(worth, self.columns[name]) for name, worth in self.data["outcome"].items()}
+            self.data["outcome"] = turned
 
     def read_event(self, text: str) -> None:
         """A column of events, and which of its values is the event if that is not 1."""
@@ -362,9 +363,14 @@ def outcome_range(weights: dict[str, Any], columns: dict[str, ColumnSummary]) ->
     return list(map(float, weighted.sum(axis=0)))
 
 
-def negative(worth: Any) -> Any:
-    """A weight, or the worth of each value, with the other sign."""
-    return {value: -number for value, number in worth.items()} if isinstance(worth, dict) else -worth
+def less_is_better(worth: Any, column: ColumnSummary) -> Any:
+    """A weight, or the worth of each value, turned round; what was within [0, 1] stays there and is counted of 100."""
+    if column.values == (0, 1) and not isinstance(worth, dict):
+        worth = {"0": 0.0, "1": 1.0}
+    if not isinstance(worth, dict):
+        return -worth
+    shares = all(0 <= number <= 1 for number in worth.values())
+    return {value: 1 - number if shares else -number for value, number in worth.items()}
 
 
 def listed(numbers: Iterable[int]) -> str:

@@ -400,10 +400,13 @@ def outcome_words(source: LogSource) -> str:
 
 
 def outcome_formula(source: LogColumns) -> str:
-    """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
+    """What the outcome is by the names of columns: of one column its name or successes, and else the weighted sum."""
     if source.follow_up:
         return source.follow_up.title
     weights = {name: weight for name, weight in source.outcome.items() if weight}
+    for name, codes in source.codes.items():
+        if weights == {name: 1} and {*codes.values()} == {0, 1}:
+            return f"{name} is {' or '.join(str(code) for code, value in codes.items() if value)}"
     terms = []
     for name, weight in weights.items():
         if name in source.codes:

@@ -84,20 +84,20 @@ def test_the_command_that_it_prints_works_when_it_is_completed(init):
     filled = dict(zip(open_ones, ["arm", "cured", "--lower-is-better", "randomised:1,1", "age,sex"], strict=True))
     code, out, _, data = init(trial(), *(filled.get(word, word) for word in words[2:]))
     assert code == 0
-    assert "Outcome: cured, less is better." in out
-    assert data["outcome"] == {"cured": -1.0}
+    assert "Outcome: cured is 0." in out  # of a harm, its absence is the success
+    assert data["outcome"] == {"cured": {"0": 1, "1": 0}}
     assert data["propensity"] == {"A": 1, "B": 1}
     assert list(data["features"]) == ["age", "sex"]
     assert data["treatments"] == {"A": "A", "B": "B"}
 
 
 @pytest.mark.parametrize("name", ["death", "stroke", "cured", "y"])
-@pytest.mark.parametrize(("way", "weight"), [("higher", 1.0), ("lower", -1.0)])
-def test_only_the_user_says_which_direction_is_better(init, name, way, weight):
+@pytest.mark.parametrize(("way", "worth"), [("higher", 1.0), ("lower", {"0": 1, "1": 0})])
+def test_only_the_user_says_which_direction_is_better(init, name, way, worth):
     frame = trial().rename(columns={"cured": name})
     options = [name if word == "cured" else word for word in PLAIN if word != "--higher-is-better"]
     assert typed(init(frame, *options, "--features", "age")[2])[1] == ["<--higher-is-better|--lower-is-better>"]
-    assert init(frame, *options, "--features", "age", f"--{way}-is-better")[3]["outcome"] == {name: weight}
+    assert init(frame, *options, "--features", "age", f"--{way}-is-better")[3]["outcome"] == {name: worth}
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_terminal_is_asked_one_question_at_a_time_until_the_answer_can_be_used
     assert code == 0, seen
     assert "did you mean 'arm'?" in seen and "must be higher or lower, got ''" in seen and "unknown column ''" in seen
     data = tomllib.loads((tmp_path / "trial.toml").read_text())["data"]
-    assert (data["treatment"], data["outcome"], data["id"]) == ("arm", {"cured": -1.0}, "pid")
+    assert (data["treatment"], data["outcome"], data["id"]) == ("arm", {"cured": {"0": 1, "1": 0}}, "pid")
     assert (data["propensity"], list(data["features"])) == ("estimate", ["age", "sex"])
 
 
@@ -515,14 +515,19 @@ def test_a_second_treatment_is_no_feature_unless_the_user_names_it(init):
     assert "No features, if they came after treatment: a2.\n" in out
 
 
-@pytest.mark.parametrize(("way", "sign"), [("higher", 1), ("lower", -1)])
-def test_words_are_worth_what_the_user_says_in_the_direction_that_the_user_says(init, tmp_path, read_study, way, sign):
+@pytest.mark.parametrize("way", ["higher", "lower"])
+def test_words_are_worth_what_the_user_says_in_the_direction_that_the_user_says(init, tmp_path, read_study, way):
     frame = trial(died=["Yes", "No"])
     options = ["--treatment", "arm", "--outcome", "died:Yes=1,No=0", "--id", "none", "--assigned", "randomised"]
     code, _, _, data = init(frame, *options, f"--{way}-is-better", "--features", "age")
-    assert (code, data["outcome"]) == (0, {"died": {"Yes": sign, "No": 0}})
+    success = "Yes" if way == "higher" else "No"
+    assert (code, data["outcome"]) == (0, {"died": {word: int(word == success) for word in ("Yes", "No")}})
     log = load_log(read_study(tmp_path / "trial.toml"))
-    assert (log.data.rewards == sign * (frame["died"] == "Yes")).all()
+    assert (log.data.rewards == (frame["died"] == success)).all()
+    (tmp_path / "trial.toml").unlink()
+    options[3] = "died:Yes=-5,No=2"
+    worth = {"Yes": -5, "No": 2} if way == "higher" else {"Yes": 5, "No": -2}
+    assert init(frame, *options, f"--{way}-is-better", "--features", "age")[3]["outcome"] == {"died": worth}
 
 
 # Names and values.
@@ -553,7 +558,7 @@ def test_odd_names_and_values_are_quoted(init, tmp_path, read_study):
     filled = ['"the ""A"", or B"', '"say ""yes"", success"', "--lower-is-better", "randomised", "all"]
     filled = dict(zip(open_ones, filled, strict=True))
     code, _, _, data = init(content, *(filled.get(word, word) for word in words[2:]), name="my trial's.csv")
-    assert (code, data["treatment"], data["outcome"]) == (0, 'the "A", or B', {'say "yes", success': -1.0})
+    assert (code, data["treatment"], data["outcome"]) == (0, 'the "A", or B', {'say "yes", success': {"0": 1, "1": 0}})
     source = read_study(tmp_path / "my trial's.toml")
     assert dict(source.treatments) == {'p\'q "x"': 'p\'q "x"', "北\\": "北\\"}
     # Line ends and tabs of the file's names are escaped.
