@@ -9,7 +9,8 @@ Six worlds in which no policy gains anything over one arm for all, and two in wh
 - covered: the interval of the difference holds its truth;
 - power predicted: the mean over logs of the power at the true gain of the log's own policies, by the drawn logs of
   `evidence.shown_gain`; it is to agree with *better*;
-- seeds agree: another seed of the splits gives the same verdict (with --seeds, which takes twice as long).
+- seeds agree: another seed of the splits gives the same verdict (with --seeds, which takes twice as long);
+- claims agree: it gives the same where either is better or worse; the others are *equal* and *not shown*.
 
 Then the verdicts on arms that are equal, and the interval of a weighted share (--arms); --halves STUDY says whether
 two random halves of a log contradict each other.
@@ -36,6 +37,7 @@ from policysim.trials.evidence import needed_gains
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from planted_logs import GAINS, NULLS, planted_log, told_of
 
+CLAIMS = {BETTER, WORSE}
 POLICIES = {"greedy": "C", "exponential-fitted": "B"}
 
 
@@ -54,6 +56,7 @@ def verdicts(world, logs, seed, *, again):
             verdict = verdict_of_interval(told.low, told.high)
             first = over_splits(estimates[:1])
             needed = needed_gains(estimates)
+            same = verdict == others[name]
             rows.append(
                 {
                     "log": draw,
@@ -65,6 +68,9 @@ def verdicts(world, logs, seed, *, again):
                     "covered": told.low - 1e-12 <= truth <= told.high + 1e-12,
                     "power predicted": float((needed < truth).mean()) if len(needed) else 0.0,
                     "seeds agree": verdict == others[name] if again else np.nan,
+                    "claims agree": verdict == others[name] or not {verdict, others[name]} & CLAIMS
+                    if again
+                    else np.nan,
                     "splits": len(estimates),
                 }
             )
