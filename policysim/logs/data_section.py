@@ -39,6 +39,9 @@ from policysim.logs.log_source import (
     unknown_of,
 )
 
+# Numbers of records above this are shown by their power of ten.
+LARGEST_SHOWN = 10**15
+
 
 def read_data(table: TomlTable, folder: Path) -> LogSource:
     """Read a study's table [data]; every mistake is noted in the table, with its line.
@@ -303,10 +306,15 @@ def _features(table: TomlTable) -> dict[str, Feature]:
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
     features = {name: read_feature(name, section.table(name)) for name in section}
     shape = [len(feature.levels) for feature in features.values()]
-    if math.prod(shape) > MOST_RECORDS:
+    size = math.prod(shape)
+    if size > MOST_RECORDS:
+        if size > LARGEST_SHOWN:  # of thousands of features; Python writes no number of so many digits
+            records = f"about 10^{sum(map(math.log10, shape)):.0f}"
+        else:
+            records = f"{' × '.join(map(str, shape))} = {size:,}"
         section.fail(
-            f"{' × '.join(map(str, shape))} = {math.prod(shape):,} records are declared, at most {MOST_RECORDS:,} are "
-            "possible: declare fewer features, or coarser ones"
+            f"{records} records are declared, at most {MOST_RECORDS:,} are possible: declare fewer features, or "
+            "coarser ones"
         )
     return features
 

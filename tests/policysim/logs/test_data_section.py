@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, TomlFile, TomlTable
 from policysim.logs import log_source as light
+from policysim.logs.data_section import read_data
 from policysim.logs.log_source import CENSORED, COMPETING, EVENT
 
 
@@ -217,6 +219,11 @@ def test_a_domain_too_large_is_refused_in_one_line(read_section, section):
     assert read_section(section + many[: many.rindex("f18")]).space.size == 6 * 2**18
     (line,) = mistakes(read_section, section + many)
     assert "3,145,728 records are declared, at most 2,000,000" in line
+    # Of so many that Python writes no number of them: log10(2**15000) is 4515.4.
+    file = TomlFile(Path("study.toml"), "")
+    data = {"features": {f"f{i}": {"levels": [0, 1]} for i in range(15_000)}}
+    read_data(TomlTable(data, ("data",), file), Path())
+    assert any("about 10^4515 records are declared, at most 2,000,000" in message for _, message in file.mistakes)
 
 
 def test_a_study_is_read_without_heavy_libraries():
