@@ -34,6 +34,8 @@ class Feature:
         What a patient with each level is called, as "never smoked"; empty where the name and the level say it.
     cuts : tuple of float
         Where levels are bins of a number: the rising numbers at which all but the first bin begin. Else empty.
+    unknown : tuple of str
+        Values of its column that mean unknown: they count as missing.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Feature:
     flag: bool = False
     words: tuple[str, ...] = ()
     cuts: tuple[float, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the levels."""

@@ -4,8 +4,8 @@ A cell is a level if both have the same key (`level_key`):
 
 - numbers and truth values have their value, also as text: 1, 1.0, True, "1", "1.0" and "TRUE" are one; "007" is 7;
 - other text is itself, without margins and without quotes around it; capitals count;
-- what is missing (None, NaN, an empty cell, or a word such as "NA") is the level "NA" of a feature that has one, and no
-  level of others.
+- what is missing (None, NaN, an empty cell, a word such as "NA", or a value of which the feature says that it means
+  unknown) is the level "NA" of a feature that has one, and no level of others.
 
 Where a feature has cuts, a finite number is the bin that it falls into, and the name of a bin is that bin.
 """
@@ -53,6 +53,10 @@ class FeatureLevels(Protocol):
     def cuts(self) -> Sequence[float]:
         """Rising numbers that part the bins, where the levels are bins: each begins at a cut. Else empty."""
 
+    @property
+    def unknown(self) -> Sequence[str]:
+        """Values that mean unknown: they count as missing."""
+
 
 class Levels(NamedTuple):
     """The levels of a column: a feature of which nothing else is known."""
@@ -60,6 +64,7 @@ class Levels(NamedTuple):
     name: str
     levels: Sequence[str | int]
     cuts: Sequence[float] = ()
+    unknown: Sequence[str] = ()
 
 
 def level_key(value: object) -> LevelKey:
@@ -124,6 +129,11 @@ def coded(column: Any) -> tuple[IntArray, list[LevelKey]]:
     return np.array(key_positions, dtype=np.intp)[positions], list(keys)
 
 
+def absent_keys(feature: FeatureLevels) -> frozenset[LevelKey]:
+    """The keys of cells in which a feature has no value: missing ones, and those of values that mean unknown."""
+    return frozenset([MISSING, *map(level_key, feature.unknown)])
+
+
 def codes_of_keys(feature: FeatureLevels, keys: Sequence[LevelKey]) -> IntArray:
     """The position of each key among the levels, (n_keys,); -1 for a key that is none of them.
 
@@ -134,18 +144,21 @@ def codes_of_keys(feature: FeatureLevels, keys: Sequence[LevelKey]) -> IntArray:
     >>> age = Levels("age", ("< 28", "28 to < 34", "≥ 34", "NA"), cuts=(28, 34))
     >>> codes_of_keys(age, [27.9, 28.0, 70.0, "≥ 34", "old", MISSING]).tolist()
     [0, 1, 2, 2, -1, 3]
+    >>> codes_of_keys(age._replace(unknown=("999", "?")), [70.0, 999.0, "?"]).tolist()
+    [2, 3, 3]
     """
     codes = {level_key(level): code for code, level in enumerate(feature.levels)}
     if len(codes) < len(feature.levels):
         levels = ", ".join(map(str, feature.levels))
         raise ValueError(f"{feature.name}: two of the levels {levels} are the same: 1, 1.0, true and '1' are one level")
-    return np.array(
-        [
-            bisect_right(feature.cuts, key) if feature.cuts and isinstance(key, float) else codes.get(key, -1)
-            for key in keys
-        ],
-        dtype=np.intp,
-    )
+    absent = absent_keys(feature)
+
+    def code(key: LevelKey) -> int:
+        if key in absent:
+            return codes.get(MISSING, -1)
+        return bisect_right(feature.cuts, key) if feature.cuts and isinstance(key, float) else codes.get(key, -1)
+
+    return np.array(list(map(code, keys)), dtype=np.intp)
 
 
 def level_codes(feature: FeatureLevels, column: Any) -> IntArray:

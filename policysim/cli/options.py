@@ -496,14 +496,9 @@ def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
         return study.with_choices(**choices, **shared)
 
 
-def study_levels(name: str, columns: Collection[str | None]) -> dict[str, FeatureLevels]:
-    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment".
-
-    UsageError for one of `columns` that is cut into bins while some of its numbers mean unknown: they would be taken
-    for numbers.
-    """
-    from policies.levels import Levels, level_key
-    from policysim.errors import UsageError
+def study_levels(name: str) -> dict[str, FeatureLevels]:
+    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
+    from policies.levels import Levels
     from policysim.study.declared import CohortStudy, LoggedStudy, require_scenario
     from policysim.study.study_reader import load_study
 
@@ -511,13 +506,6 @@ def study_levels(name: str, columns: Collection[str | None]) -> dict[str, Featur
     declared: dict[str, FeatureLevels] = {feature.name: feature for feature in study.space.features}
     if isinstance(study, LoggedStudy):
         column, treatments = study.log.treatment, [value for value, _ in study.log.treatments]
-        for feature in study.space.features:
-            numbers = [each for each in study.log.unknown.get(feature.name, ()) if isinstance(level_key(each), float)]
-            if feature.name in columns and feature.cuts and numbers:
-                raise UsageError(
-                    f"--study {name}: in the column {feature.name}, {', '.join(numbers)} means unknown, and would be "
-                    "taken for a number here: leave such cells empty, and declare the column with missing = true"
-                )
     else:
         model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
         column, treatments = "treatment", list(model.actions)

@@ -177,9 +177,8 @@ def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
             raise UsageError(f"--column {column} is given twice")
     every = [*columns, *(chosen.by or [])]
     listed = parse_levels(chosen.levels or [], every)
-    others = [column for column in every if column not in listed]
-    of_study = study_levels(chosen.study, others) if chosen.study else {}
-    declared = {column: of_study[column] for column in others if column in of_study}
+    of_study = study_levels(chosen.study) if chosen.study else {}
+    declared = {column: of_study[column] for column in every if column in of_study}
     declared |= {column: Levels(column, levels) for column, levels in listed.items()}
     if chosen.epsilon is None:
         raise UsageError("privatize needs --epsilon: the privacy loss of one person, such as 1")
@@ -187,12 +186,13 @@ def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
     return declared
 
 
-def _texts_and_cuts(
+def _as_texts(
     declared: Mapping[str, FeatureLevels],
-) -> tuple[dict[str, list[str]], dict[str, Sequence[float]]]:
-    """The levels of each column as text, and where bins begin."""
+) -> tuple[dict[str, list[str]], dict[str, Sequence[float]], dict[str, Sequence[str]]]:
+    """The levels of each column as text, where bins begin, and which values mean unknown."""
     levels = {column: list(map(str, feature.levels)) for column, feature in declared.items()}
-    return levels, {column: feature.cuts for column, feature in declared.items() if feature.cuts}
+    cuts = {column: feature.cuts for column, feature in declared.items() if feature.cuts}
+    return levels, cuts, {column: feature.unknown for column, feature in declared.items() if feature.unknown}
 
 
 def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     from policysim.release.privatize_source import open_source
 
     declared, by = _asked(chosen), chosen.by or []
-    levels, cuts = _texts_and_cuts(declared)
+    levels, cuts, unknown = _as_texts(declared)
     for column in [*chosen.column, *by]:
         if column not in levels:
             raise UsageError(
@@ -220,6 +220,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             adjacency=chosen.adjacency or REPLACE,
             no_negative=chosen.no_negative,
             cuts=cuts,
+            unknown=unknown,
             rows_each=chosen.rows_per_person or 1,
         )
     source = open_source(chosen.data, chosen_format(chosen))
@@ -272,7 +273,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
     from policysim.release.privatize_note import Randomization
     from policysim.release.privatize_source import levels_in, open_source
 
-    (levels, cuts), columns = _texts_and_cuts(_asked(chosen)), chosen.column
+    (levels, cuts, unknown), columns = _as_texts(_asked(chosen)), chosen.column
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
     out = Path(chosen.out)
@@ -284,6 +285,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
         separately=chosen.separately,
         from_data=tuple(undeclared),
         cuts=cuts,
+        unknown=unknown,
     )
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.

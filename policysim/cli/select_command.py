@@ -106,9 +106,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     terms = _terms(chosen)
     before = stamp(chosen.counts)
-    listed = ((chosen.column, chosen.candidates), (chosen.by, chosen.groups))
-    others = [column for column, levels in listed if not levels]
-    of_study = study_levels(chosen.study, others) if chosen.study else {}
+    of_study = study_levels(chosen.study) if chosen.study else {}
     ledger, stated = chosen_ledger(chosen), chosen_format(chosen)
     columns = [name.strip() for name in open_columns(chosen.counts, stated).schema.names] if chosen.column else []
     people = chosen_people(chosen, ledger, columns, [chosen.column, chosen.by])

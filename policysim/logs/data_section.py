@@ -90,7 +90,9 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         cluster=table.column("cluster", ""),
         codes=codes,
     )
-    source = replace(source, utility_range=_range(table, source), unknown=_unknown(table, source))
+    unknown_values = _unknown(table, source)
+    features = {name: replace(each, unknown=unknown_values.get(name, ())) for name, each in source.features.items()}
+    source = replace(source, utility_range=_range(table, source), unknown=unknown_values, features=features)
     _refuse_two_uses(table, source)
     if source.repeats and TABLE not in files:
         table.fail("three files are joined by id, which must be unique in each: join them into one first", "cluster")

@@ -72,7 +72,7 @@ class Names:
             must = "is missing"
         else:
             must = level_wanted(declared) + missing_hint(declared)
-        codes = table.codes(Levels(column, declared.levels, declared.cuts))
+        codes = table.codes(Levels(column, declared.levels, declared.cuts, declared.unknown))
         bad.add(table, codes < 0, column, lambda _: must)
         return cls(column, codes, list(map(str, declared.levels)))
 

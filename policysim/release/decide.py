@@ -129,8 +129,7 @@ def make_method(
     if seen not in SEEN:
         raise ValueError(f"seen must be one of {', '.join(SEEN)}, got {seen!r}.")
     problem = study if isinstance(study, DecisionProblem) else build_problem(study)
-    unknown = study.log.unknown if isinstance(study, LoggedStudy) else {}
-    columns = Columns.of(problem, id=id, event=event, missing=missing, unknown=unknown)
+    columns = Columns.of(problem, id=id, event=event, missing=missing)
     of_name = study.policy if isinstance(study, Study) else make_policy
     chosen = policy or DEFAULT_POLICY[seen]
     template = of_name(chosen) if isinstance(chosen, str) else chosen

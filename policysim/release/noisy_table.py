@@ -33,7 +33,15 @@ from policysim.progress import SILENT, Progress
 from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.ledger import REPLACE, Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
+from policysim.release.privatize_note import (
+    DECLARED,
+    FORMAT,
+    RELEASE,
+    SIMULATION,
+    UNDONE,
+    checked_levels,
+    declared_features,
+)
 from policysim.release.privatize_source import Codes, Source
 from policysim.words import cells, wrapped
 
@@ -67,6 +75,8 @@ class TablePlan:
         Publish 0 in place of a negative count: the sum of many such counts is then too large.
     cuts : mapping of str to sequence of float
         Of columns of numbers whose levels are bins, where these begin.
+    unknown : mapping of str to sequence of str
+        Of columns with values that mean unknown, these: they count as missing.
     rows_each : int
         How many rows a person has at most.
 
@@ -88,6 +98,7 @@ class TablePlan:
     adjacency: str = REPLACE
     no_negative: bool = False
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rows_each: int = 1
 
     def __post_init__(self) -> None:
@@ -111,8 +122,8 @@ class TablePlan:
 
     @property
     def features(self) -> list[Levels]:
-        """The same, with the cuts between bins."""
-        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
+        """The same columns."""
+        return declared_features(self.levels, self.cuts, self.unknown)
 
     @property
     def rate(self) -> Fraction:

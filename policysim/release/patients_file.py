@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,8 @@ from policies.arrays import IntArray
 from policies.levels import (
     MISSING,
     FeatureLevels,
-    LevelKey,
     Levels,
+    absent_keys,
     coded,
     codes_of_keys,
     level_key,
@@ -108,8 +107,6 @@ class Columns:
         The features that must not show.
     missing : mapping of str to int
         The position of the level that stands for a missing value, by feature; of a hidden one also for an unknown one.
-    unknown : mapping of str to frozenset of LevelKey
-        The values of a feature that mean that nothing is known, as in the log of the study: they count as missing.
     """
 
     id: str
@@ -117,7 +114,6 @@ class Columns:
     features: Sequence[FeatureLevels]
     hidden: tuple[str, ...]
     missing: Mapping[str, int]
-    unknown: Mapping[str, frozenset[LevelKey]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -127,7 +123,6 @@ class Columns:
         id: str,  # noqa: A002
         event: str,
         missing: Sequence[str] = (),
-        unknown: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> Columns:
         """Those of a problem; `missing` as in `decide`. ValueError for columns or levels that do not fit it."""
         numbers = (Levels(RECORD, range(problem.n_records)),)
@@ -146,8 +141,7 @@ class Columns:
             if max(known.values()) < 0:
                 raise ValueError(f"missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got {text!r}.")
             rules |= {name: code for name, code in known.items() if code >= 0}
-        keys_of = {name: frozenset(map(level_key, values)) for name, values in unknown.items()}
-        return cls(id, event, features, hidden_features(problem), rules, keys_of)
+        return cls(id, event, features, hidden_features(problem), rules)
 
     @property
     def names(self) -> list[str]:
@@ -164,7 +158,7 @@ class Columns:
             column, hidden = frame[feature.name], feature.name in self.hidden
             positions, keys = coded(column)
             codes[:, axis] = codes_of_keys(feature, keys)[positions]
-            absent = {MISSING, *self.unknown.get(feature.name, ())}
+            absent = absent_keys(feature)
             missing = np.array([key in absent for key in keys])[positions]
             without = missing | ((codes[:, axis] < 0) & hidden)
             codes[without, axis] = self.missing[feature.name]
@@ -178,9 +172,8 @@ class Columns:
         rule = f"; --missing {feature.name}=LEVEL says what a value stands for that is missing or mistyped"
         if feature.name in self.hidden:
             return f"{level_wanted(feature)}{rule}"
-        value = got(column.iloc[row])
-        absent = value == "is missing" or level_key(column.iloc[row]) in self.unknown.get(feature.name, ())
-        return f"{level_wanted(feature)}, {value}{rule if absent else ''}"
+        value = column.iloc[row]
+        return f"{level_wanted(feature)}, {got(value)}{rule if level_key(value) in absent_keys(feature) else ''}"
 
 
 class FrameRows:

@@ -66,6 +66,8 @@ class Randomization:
         Columns whose levels were taken from the private rows, which no epsilon covers.
     cuts : mapping of str to sequence of float
         Of columns of numbers whose levels are bins, where these begin.
+    unknown : mapping of str to sequence of str
+        Of columns with values that mean unknown, these: they count as missing.
 
     Raises
     ------
@@ -87,6 +89,7 @@ class Randomization:
     separately: bool = False
     from_data: tuple[str, ...] = ()
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check epsilon and levels."""
@@ -113,8 +116,8 @@ class Randomization:
 
     @property
     def features(self) -> list[Levels]:
-        """The columns with their levels, and the cuts between bins."""
-        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
+        """The columns with their levels."""
+        return declared_features(self.levels, self.cuts, self.unknown)
 
 
 def _size(levels: Mapping[str, Sequence[str]]) -> int:
@@ -142,6 +145,13 @@ def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, 
         if "" in names:
             raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
     return {column: tuple(names) for column, names in levels.items()}
+
+
+def declared_features(
+    levels: Mapping[str, Sequence[str]], cuts: Mapping[str, Sequence[float]], unknown: Mapping[str, Sequence[str]]
+) -> list[Levels]:
+    """Columns with their levels, the cuts between bins, and the values that mean unknown."""
+    return [Levels(column, names, cuts.get(column, ()), unknown.get(column, ())) for column, names in levels.items()]
 
 
 def _even_share(epsilon: float, parts: int) -> float:

@@ -189,7 +189,7 @@ class Codes:
         # Nulls may stand among the positions, or among the values.
         positions = pc.fill_null(values.indices, len(keys) - 1).to_numpy()
         # A time has the text that its column gives it.
-        levels = Levels(feature.name, _texts(self._levels[feature.name]), feature.cuts)
+        levels = Levels(feature.name, _texts(self._levels[feature.name]), feature.cuts, feature.unknown)
         codes: IntArray = codes_of_keys(levels, keys)[positions]
         # In each line: whether a value is missing is private.
         must = level_wanted(feature) + missing_hint(feature)

@@ -14,6 +14,7 @@ from small_trials import OF_EXAMPLE
 import policysim as ps
 from policies.levels import Levels, codes_of_keys, level_key
 from policysim.cli.main import main
+from policysim.logs.load_log import load_log
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import Randomization
 from policysim.release.privatize_source import open_source
@@ -142,6 +143,16 @@ def with_unknown(people):
     return study
 
 
+@pytest.fixture
+def with_level(people, with_unknown):
+    """The same study where missing ages are a level; and the people, of whom each third is 999 years old."""
+    with_unknown.write_text(with_unknown.read_text().replace("cuts = [40, 60]", "cuts = [40, 60], missing = true"))
+    ages = [999 if place % 3 == 0 else age for place, (_, age, _, _) in enumerate(ROWS)]
+    table = pd.DataFrame(ROWS, columns=["arm", "age", "sex", "cured"]).assign(age=ages)
+    table.to_csv(people, index=False)
+    return ["NA" if age == 999 else band(age) for age in ages]
+
+
 def test_a_number_that_means_unknown_is_no_number_where_a_treatment_is_drawn(tmp_path, with_unknown):
     patients = pd.DataFrame({"id": [1, 2], "event": ["visit"] * 2, "age": [999, 999.0], "sex": [0, 1]})
     ledger = ps.Ledger(tmp_path / "ledger.sqlite", budget=10)
@@ -155,16 +166,41 @@ def test_a_number_that_means_unknown_is_no_number_where_a_treatment_is_drawn(tmp
     assert set(decided(missing="age=< 40")["status"]) == {"drawn"}
 
 
-def test_bins_of_a_study_whose_numbers_mean_unknown_are_not_taken_for_other_tables(capsys, people, with_unknown):
-    said = r"--study .*people.toml: in the column age, 999 means unknown, and would be taken for a number here"
+def test_an_age_of_999_is_missing_to_the_study_and_to_every_command_that_takes_its_levels(
+    capsys, people, with_unknown, with_level
+):
+    log = load_log(load_study(with_unknown).log)
+    assert [str(row["age"]) for _, row in log.space.decode(log.records).iterrows()] == with_level
+    assert (log.unknown["age"], with_level.count("NA")) == (40, 40)
+    assert run(capsys, people, "--column", "age", *options(people, "private"))[0] == 0
+    assert list(columns(people.with_name("private.simulated.csv"))["age"]) == with_level
+    assert run(capsys, people, "--as", "table", "--column", "age", *options(people, "table"))[0] == 0
+    counted = pd.read_csv(people.with_name("table.simulated.csv"), keep_default_na=False)
+    counts = {name: with_level.count(name) for name in (*BANDS, "NA")}
+    assert dict(zip(counted["age"], counted["noisy_count"], strict=True)) == counts
+    command = ["select", str(people), "--epsilon", "30", "--simulate", "1", "--json", "--analysis", "--column", "age"]
+    assert main([*command, "--study", str(with_unknown)]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["analysis_not_private"]["groups"]
+    assert {row["candidate"]: row["count"] for row in group["candidates"]} == counts
+    today, ledger = people.with_name("today.csv"), people.with_name("ledger.sqlite")
+    pd.DataFrame({"id": range(4), "event": "visit", "age": [999, 30, "999.0", ""], "sex": 0}).to_csv(today, index=False)
+    ps.Ledger(ledger, budget=3)
+    command = ["decide", str(today), "--study", str(with_unknown), "--epsilon", "1", "--id", "id", "--event", "event"]
+    assert main([*command, "--ledger", str(ledger), "--out", str(people.with_name("drawn.csv"))]) == 0
+    assert "age is missing or unknown in 3 rows, which count as NA" in capsys.readouterr().err
+
+
+def test_an_age_of_999_is_refused_where_a_study_has_no_level_for_missing_ones(capsys, people, with_unknown):
+    rows = people.read_text().splitlines()
+    people.write_text("\n".join([rows[0], rows[1].replace(",20,", ",999,"), *rows[2:], ""]))
+    said = "age: must be a finite number; a level NA (missing = true beside the cuts of a study) takes missing values"
     for command in (
         ["privatize", str(people), "--column", "age", *map(str, options(people, "private"))],
         ["select", str(people), "--column", "age", "--study", str(with_unknown), "--epsilon", "1", "--simulate", "1"],
     ):
-        assert main(command) == 2
-        assert re.search(said, capsys.readouterr().err.splitlines()[-1])
+        assert main(command) == 3
+        assert capsys.readouterr().err.splitlines()[0].endswith(f"people.csv:2: row 1: {said}")
     assert not people.with_name("private.simulated.csv").exists()
-    # Another column, and one whose levels are listed, need nothing of these bins.
-    listed = f"age={','.join(sorted({str(age) for _, age, _, _ in ROWS}))}"
-    for column, levels in ("sex", ()), ("age", ("--levels", listed)):
-        assert run(capsys, people, "--column", column, *levels, *options(people, f"private-{column}"))[0] == 0
+    # A column whose levels are listed needs nothing of the study.
+    listed = f"age={','.join(sorted({str(age) for _, age, _, _ in ROWS}))},999"
+    assert run(capsys, people, "--column", "age", "--levels", listed, *options(people, "listed"))[0] == 0
