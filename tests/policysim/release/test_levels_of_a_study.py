@@ -172,6 +172,8 @@ def test_an_age_of_999_is_missing_to_the_study_and_to_every_command_that_takes_i
     log = load_log(load_study(with_unknown).log)
     assert [str(row["age"]) for _, row in log.space.decode(log.records).iterrows()] == with_level
     assert (log.unknown["age"], with_level.count("NA")) == (40, 40)
+    problem = ps.build_problem(load_study(with_unknown))
+    assert problem.decode(problem.encode(pd.read_csv(people)))["age"].astype(str).tolist() == with_level
     assert run(capsys, people, "--column", "age", *options(people, "private"))[0] == 0
     assert list(columns(people.with_name("private.simulated.csv"))["age"]) == with_level
     assert run(capsys, people, "--as", "table", "--column", "age", *options(people, "table"))[0] == 0
