@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from private_files import run
-from small_trials import OF_EXAMPLE
+from small_trials import ASSIGNED
 
 import policysim as ps
 from policies.levels import Levels, codes_of_keys, level_key
@@ -30,7 +30,7 @@ def people(tmp_path):
     path = tmp_path / "people.csv"
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows([("arm", "age", "sex", "cured"), *ROWS])
-    assert main(["init", str(path), *OF_EXAMPLE, "--id", "none"]) == 0
+    assert main(["init", str(path), "--treatment", "arm", "--outcome", "cured", "--id", "none", *ASSIGNED]) == 0
     study = tmp_path / "people.toml"
     text, count = re.subn(r"cuts = \[[^]]*\]", "cuts = [40, 60]", study.read_text())
     study.write_text(text)
