@@ -264,8 +264,8 @@ class InitAnswers(Dialogue):
                 "patients who had it, as --outcome with --higher-is-better"
             )
         if way == "lower":
-            turned = {name: less_is_better(worth, self.columns[name]) for name, worth in self.data["outcome"].items()}
-            self.data["outcome"] = turned
+            stated = self.data.get("outcome", {})  # without which the direction may be given, too
+            self.data["outcome"] = {name: less_is_better(worth, self.columns[name]) for name, worth in stated.items()}
 
     def read_event(self, text: str) -> None:
         """A column of events, and which of its values is the event if that is not 1."""

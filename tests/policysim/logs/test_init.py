@@ -100,6 +100,12 @@ def test_only_the_user_says_which_direction_is_better(init, name, way, worth):
     assert init(frame, *options, "--features", "age", f"--{way}-is-better")[3]["outcome"] == {name: worth}
 
 
+def test_the_direction_may_be_given_before_the_outcome(init):
+    code, _, err, _ = init(trial(), "--lower-is-better", "--treatment", "arm")
+    assert (code, typed(err)[1][0]) == (2, "<age|cured>")
+    assert "--lower-is-better" in typed(err)[0]
+
+
 @pytest.mark.parametrize(
     ("assigned", "propensity"),
     [
