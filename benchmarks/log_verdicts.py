@@ -67,10 +67,8 @@ def verdicts(world, logs, seed, *, again):
                     "one split": first.low > 0,
                     "covered": told.low - 1e-12 <= truth <= told.high + 1e-12,
                     "power predicted": float((needed < truth).mean()) if len(needed) else 0.0,
-                    "seeds agree": verdict == others[name] if again else np.nan,
-                    "claims agree": verdict == others[name] or not {verdict, others[name]} & CLAIMS
-                    if again
-                    else np.nan,
+                    "seeds agree": same if again else np.nan,
+                    "claims agree": same or not {verdict, others[name]} & CLAIMS if again else np.nan,
                     "splits": len(estimates),
                 }
             )
