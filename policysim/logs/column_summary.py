@@ -21,8 +21,12 @@ from policysim.logs.log_tables import joined_columns
 from policysim.logs.toml_text import toml_text
 from policysim.numbers import several
 
-# What files write for a number that is not known.
-CODES = (9, 99, 999, 9999, 99999, -9, -99, -999, -9999)
+# What files write for a number that is not known, and for a word.
+CODES = {*(7, 8, 9, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9999, 99999), *(-1, -7, -8, -9, -77, -88)}
+CODES |= {-98, -99, -777, -888, -998, -999, -9999}
+UNKNOWN = {"?", "-", "unknown", "unk", "not known", "missing", "not available", "not recorded", "not reported"}
+UNKNOWN |= {"don't know", "refused", "unspecified"}
+LARGEST_DIGIT = 9
 # Larger numbers are codes.
 LARGEST = 1e15
 # Levels, and columns, that a table lists.
@@ -106,17 +110,40 @@ class ColumnSummary:
 
     @cached_property
     def unknown_codes(self) -> list[LevelKey]:
-        """Values that may stand for unknown: words without a digit among numbers; 9, 99, ... far from all others.
+        """Values that may stand for unknown; none of an id.
 
-        Far is farther than all others are from each other; a negative code needs only to be the one negative number.
+        These are words that say so, and among numbers all words without a digit; numbers that are usual codes, if all
+        negative numbers are, or above a gap that is wider than any between smaller numbers. Of one digit they are codes
+        only beside whole numbers without a gap: doses are 1, 2, 4, 8.
         """
-        found: list[LevelKey] = [word for word in self.words if not re.search(r"\d", word)] if self.is_mixed else []
-        rest = [value for value in self.values if not isinstance(value, str)]
-        while len(rest) > 2 and rest[-1] in CODES and rest[-1] - rest[-2] > rest[-2] - rest[0]:
-            found.append(rest.pop())
-        while len(rest) > 2 and rest[0] in CODES and rest[0] < 0 <= rest[1]:
-            found.append(rest.pop(0))
-        return found if not self.words or self.is_mixed else []
+        if says(self.name, "id"):
+            return []
+        found: list[LevelKey] = [
+            word for word in self.words if word.casefold() in UNKNOWN or (self.is_mixed and not re.search(r"\d", word))
+        ]
+        numbers = [value for value in self.values if not isinstance(value, str)]
+        if self.words and not self.is_mixed:
+            return found
+        negative = [number for number in numbers if number < 0]
+        rest = numbers[len(negative) :]
+        if len(rest) > 1 and CODES.issuperset(negative) and (negative != [-1] or rest[-1] > 1):  # -1, 0, 1 is a scale
+            found += negative
+        else:
+            rest = numbers
+        gaps, first = np.diff(rest), len(rest)
+        for place in range(len(rest) - 1, 1, -1):
+            if rest[place] not in CODES:
+                break
+            widest = gaps[: place - 1].max()
+            if gaps[place - 1] > widest and (rest[place] > LARGEST_DIGIT or widest <= 1):
+                first = place
+        return [*found, *rest[first:]]
+
+    @property
+    def third_values(self) -> list[LevelKey]:
+        """The value beside 0 and 1, unless it is between them."""
+        others = [value for value in self.values if value not in (0, 1)]
+        return [value for value in others if self.n_distinct == 3 and not (self.is_numeric and 0 < float(value) < 1)]
 
     def without(self, values: Collection[LevelKey]) -> ColumnSummary:
         """The same with some values missing."""
@@ -127,10 +154,19 @@ class ColumnSummary:
         return ColumnSummary(self.name, tuple(self.values[place] for place in kept), places[self.codes])
 
     @property
+    def is_probability(self) -> bool:
+        """Whether it holds probabilities > 0."""
+        return self.is_numeric and 0 < float(self.values[0]) <= float(self.values[-1]) <= 1
+
+    @property
     def is_propensity(self) -> bool:
         """Whether it is called a propensity, and holds probabilities > 0."""
-        named = self.is_numeric and says(self.name, "propensity")
-        return named and 0 < float(self.values[0]) <= float(self.values[-1]) <= 1
+        return says(self.name, "propensity") and self.is_probability
+
+    def rows_are(self, values: Sequence[LevelKey]) -> str:
+        """In how many rows it has some values, which may mean unknown."""
+        odd = JOINT.join(toml_text(str(level_of(value))) for value in values)
+        return f"{self.rows_of(values)} of {self.counts.sum()} values are {odd} (unknown?)"
 
     def shown(self) -> str:
         """What it holds, for people: the levels, or the ends of numbers; of many words no single one."""
@@ -143,15 +179,14 @@ class ColumnSummary:
     def remark(self) -> str:
         """What it looks like; "" if nothing is to be said."""
         codes = self.unknown_codes
-        odd = JOINT.join(toml_text(str(level_of(code))) for code in codes or self.words[:1])
-        rows = f"{self.rows_of(codes or self.words)} of {self.counts.sum()} values"
+        rows = f"{self.rows_of(self.words)} of {self.counts.sum()} values"
         remarks = {
             "no name": not self.name,
             "the same in all rows": self.n_distinct < 2,
             "numbers the rows": self.numbers_rows,
             "an id?": self.is_id and not self.numbers_rows,
-            f"{rows} are {odd} (unknown?)": bool(codes),
-            f"{rows} are no numbers, such as {odd}": self.is_mixed and not codes,
+            self.rows_are(codes): bool(codes),
+            f"{rows} are no numbers, such as {''.join(map(toml_text, self.words[:1]))}": self.is_mixed and not codes,
             "a propensity?": self.is_propensity,
             "a time?": self.is_numeric and self.n_distinct > 2 and says(self.name, "time"),
         }

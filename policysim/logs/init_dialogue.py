@@ -82,11 +82,11 @@ class Dialogue:
         if self._open and self.prompt is None:
             raise UsageError("\n".join([f"{self.source}: init needs to know:", *self._open, self.type_next()]))
 
-    def type_next(self) -> str:
-        """The command with all answers; what is only proposed stands in <>."""
-        words = [*self.command]
-        for option in (option for option in self.questions if option in self.answers):
-            text = self.answers[option]
+    def type_next(self, **others: str) -> str:
+        """The command with all answers, or others in their place; what is only proposed stands in <>."""
+        words, answers = [*self.command], self.answers | others
+        for option in (option for option in self.questions if option in answers):
+            text = answers[option]
             if option == DIRECTION:
                 words.append(text if text.startswith("<") else f"--{text}")
             else:  # a name such as -5 is not an option

@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 
 from envs.toml_reader import unknown
-from policies.levels import level_key, level_of
+from policies.levels import MISSING, LevelKey, level_key, level_of
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
-from policysim.logs.column_names import says
+from policysim.logs.column_names import DIGITS, says, sounding_later
 from policysim.logs.column_summary import ColumnSummary, together
 from policysim.logs.init_dialogue import DIRECTION, Dialogue
 from policysim.logs.init_features import declare, is_feature
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES
+from policysim.logs.outcomes import NO_PATIENT, TOTALS
 from policysim.logs.toml_text import toml_text
 
-RANDOMISED, BY_DOCTORS, NONE, ALL = "randomised", "by-doctors", "none", "all"
+RANDOMISED, RANDOMIZED, BY_DOCTORS, NONE, ALL = "randomised", "randomized", "by-doctors", "none", "all"
 # On a terminal, in place of an outcome: a time to an event.
 TIME = "--time"
 # Treatments, and patients that each needs; so many events in each arm come before a horizon that is offered, too.
@@ -53,6 +54,7 @@ NEEDED: dict[str, tuple[Callable[[ColumnSummary], bool], str]] = {
     ),
     "time": (lambda column: column.is_numeric and column.n_distinct > 2, "must be three or more numbers"),
     "event": (lambda column: 2 <= column.n_distinct <= 4, "must be 1 for the event, or say which of its values is it"),
+    "assigned": (lambda column: column.is_probability, "must be probabilities > 0 and <= 1, of what each patient got"),
     "features": (is_feature, "must be numbers or a few words, and no id"),
 }
 
@@ -94,9 +96,10 @@ class InitAnswers(Dialogue):
         DataError
             If no column can be the treatment.
         """
-        codes, remarks = self.codes()
-        if codes or "unknown" in self.answers:
-            self.ask("unknown", self.read_unknown, "", codes, remarks)
+        self.refuse_totals()
+        if "unknown" in self.answers:
+            self.ask("unknown", self.read_unknown)
+        self.ask_unknown({column.name: column.unknown_codes for column in self.unexplained()}, propose=True)
         if "adjust-for" in self.answers:
             self.ask("adjust-for", lambda text: self.read_columns("adjust-for", self.split(text)))
         self.ask("treatment", self.read_treatment, self.candidates("treatment"))
@@ -104,6 +107,8 @@ class InitAnswers(Dialogue):
         if "outcome" in self.answers or not followed:
             self.ask("outcome", self.read_outcome, self.candidates("outcome"))
             followed = followed or self.answers["outcome"] == TIME
+        numbers = [name for name, worth in self.data.get("outcome", {}).items() if not isinstance(worth, dict)]
+        self.ask_unknown({name: self.columns[name].third_values for name in numbers}, propose=False)
         if followed:
             self.ask("time", lambda text: self.read_columns("time", [text]), self.candidates("time"))
             self.ask("event", self.read_event, self.candidates("event"))
@@ -115,8 +120,9 @@ class InitAnswers(Dialogue):
         if "cluster" in self.answers:
             self.ask("cluster", self.read_cluster)
         self.ask("assigned", self.read_assigned, *self.ways_to_assign())
-        possible = in_quotes(column.name for column in self.unused if is_feature(column))
-        self.ask("features", self.read_features, f"{possible}|{ALL}")
+        possible = self.possible_features()
+        all_can_be = all(is_feature(column) and column.name not in self.later() for column in self.unused)
+        self.ask("features", self.read_features, possible + f"|{ALL}" * all_can_be or "COLUMN")
         self.raise_if_open()
         self.declare_columns()
         return {key: value for key, value in self.data.items() if value not in ([], {})}
@@ -186,42 +192,77 @@ class InitAnswers(Dialogue):
         self.data[KEYS.get(option, option)] = [c.name for c in columns] if option in LISTS else columns[0].name
         self.used |= {column.name: option for column in columns}
 
-    def pairs(self, text: str) -> list[tuple[str, str]]:
-        """Names and values, as in NAME=VALUE,NAME=VALUE."""
-        parts = [part.rpartition("=") for part in self.split(text)]
-        if not all(name for name, _, _ in parts):
-            raise UsageError(f"must be NAME=VALUE, with commas between, got {text!r}")
-        return [(name.strip(), value.strip()) for name, _, value in parts]
-
     def column_and_pairs(self, text: str) -> tuple[ColumnSummary, list[tuple[str, str]]]:
         """A column, and the pairs behind its name, as in status:event=2,censored=1."""
         name, _, pairs = text.partition(":")
-        return (self.column(name), self.pairs(pairs)) if pairs and not self.is_column(text) else (self.column(text), [])
+        return (
+            (self.column(name), pairs_of(parts_of(pairs)))
+            if pairs and not self.is_column(text)
+            else (self.column(text), [])
+        )
 
-    def codes(self) -> tuple[str, str]:
-        """All values that look like codes for unknown, of columns that are used if that is known; and their remarks."""
+    def refuse_totals(self) -> None:
+        """DataError for a row of totals, which is called so in a column of ids or numbers."""
+        for column in self.columns.values():
+            for word in column.words if column.is_id or column.is_mixed else ():
+                if word.casefold() in TOTALS:
+                    row = int(np.flatnonzero(column.codes == column.values.index(word))[0]) + 1
+                    raise DataError(f"{self.source}: row {row}: {toml_text(column.name)}: {word!r}: {NO_PATIENT}")
+
+    def unexplained(self) -> list[ColumnSummary]:
+        """The columns that are used, if that is known, of which no answer says what each value is."""
         named = self.answers.get("features", ALL) != ALL and {"outcome", "event"} & self.answers.keys()
         texts = ",".join(self.answers.values()) if named and "treatment" in self.answers else ""
-        columns = [c for c in self.columns.values() if c.unknown_codes and (not texts or c.name.strip() in texts)]
-        codes = in_quotes(f"{column.name}={level_of(code)}" for column in columns for code in column.unknown_codes)
-        return codes, "; ".join(f"{toml_text(column.name)}: {column.remark()}" for column in columns)
+        stated = [self.answers.get(option, "") for option in ("outcome", "event")]
+        explained = [text.partition(":")[0].strip() for text in stated if ":" in text]
+        columns = [column for column in self.columns.values() if not texts or column.name.strip() in texts]
+        return [column for column in columns if column.name.strip() not in explained]
+
+    def ask_unknown(self, values: dict[str, list[LevelKey]], *, propose: bool) -> None:
+        """Ask which of some values, by column, mean unknown, unless an answer has said that the others do not.
+
+        `propose` says whether all of them are the answer that is proposed.
+        """
+        stated = self.answers.get("unknown", "")
+        codes = in_quotes(f"{name}={level_of(code)}" for name, found in values.items() for code in found)
+        if not codes or NONE in parts_of(stated):
+            return
+        remarks = "; ".join(
+            f"{toml_text(name)}: {self.columns[name].rows_are(found)}" for name, found in values.items() if found
+        )
+        if not propose:
+            remarks += ". Or say what each value is worth, as in --outcome 'cured:1=1,0=0,2=0.5'."
+        self.answers.pop("unknown", "")
+        self.ask("unknown", self.read_unknown, f"{codes}|{NONE}", codes if propose else "", remarks)
+        self.answers["unknown"] = ",".join(filter(None, [stated, self.answers["unknown"]]))
 
     def read_unknown(self, text: str) -> None:
-        """Values by column, which are missing from here on."""
-        found: dict[str, list[str | int]] = {}
-        for name, code in [] if text == NONE else self.pairs(text):
-            column = self.column(name)
+        """Values by column, which are missing from here on; `NONE` says that no others are."""
+        if not text:
+            raise UsageError(f"must be COLUMN=VALUE, or {NONE}")
+        codes = [(self.column(name), code) for name, code in pairs_of(part for part in parts_of(text) if part != NONE)]
+        for column, code in codes:
+            if level_key(code) == MISSING:
+                raise UsageError(f"{toml_text(column.name)}: {code!r} is read as missing anyway: leave it out")
             if level_key(code) not in column.values:
                 raise UsageError(f"{toml_text(column.name)} has no value {code!r}; name COLUMN=VALUE, or {NONE}")
-            found.setdefault(column.name, []).append(level_of(level_key(code)))
-        self.data["unknown"] = found
-        self.columns |= {name: self.columns[name].without(list(map(level_key, codes))) for name, codes in found.items()}
+        for column, code in codes:
+            self.data.setdefault("unknown", {}).setdefault(column.name, []).append(level_of(level_key(code)))
+            self.columns[column.name] = self.columns[column.name].without([level_key(code)])
 
     def read_treatment(self, text: str) -> None:
         """One column, or several that make it together."""
         columns = [self.column(name) for name in self.split(text)]
         self.treatment = together(columns)
         self.check("treatment", [self.treatment])
+        folded: dict[str, str] = {}
+        for value in map(str, map(level_of, self.treatment.values)):
+            other = folded.setdefault(" ".join(value.casefold().split()), value)
+            if other != value:
+                raise UsageError(
+                    f"{toml_text(self.treatment.name)}: {toml_text(other)} and {toml_text(value)} differ in capitals "
+                    "or spaces only: write them alike in the file if they are one treatment, else as different words"
+                )
         names = [column.name for column in columns]
         self.data["treatment"] = names if len(names) > 1 else names[0]
         self.used |= dict.fromkeys(names, "treatment")
@@ -241,12 +282,14 @@ class InitAnswers(Dialogue):
             worth = {str(level_of(level_key(value))): as_number(number) for value, number in pairs}
             absent = [value for value in map(str, map(level_of, column.values)) if value not in worth]
             if absent:
-                raise UsageError(f"{toml_text(column.name)}: what is {JOINT.join(absent)} worth?")
+                what = f"{toml_text(column.name)}: what is {JOINT.join(absent)} worth?"
+                codes = in_quotes(f"{column.name}={value}" for value in absent)
+                raise UsageError(f"{what} If that means unknown, say --unknown {shlex.quote(codes)}")
             self.data["outcome"] = {column.name: worth}
         else:
             names = [text] if self.is_column(text) else self.split(text)
             self.weighed = len(names) > 1 or ("=" in names[0] and not self.is_column(names[0]))
-            pairs = self.pairs(text) if self.weighed else [(names[0], "1")]
+            pairs = pairs_of(parts_of(text)) if self.weighed else [(names[0], "1")]
             self.check("outcome", [self.column(name) for name, _ in pairs])
             self.data["outcome"] = {self.column(name).name: as_number(weight) for name, weight in pairs}
         self.used |= dict.fromkeys(self.data["outcome"], "outcome")
@@ -276,8 +319,14 @@ class InitAnswers(Dialogue):
         meant = {value for values in codes.values() for value in values} if codes else {0, 1}
         values = [level_of(value) for value in column.values]
         if {*values} - meant:
-            form = shlex.quote(f"{column.name}:event=<{'|'.join(map(str, values))}>,censored=...")
-            raise UsageError(f"{toml_text(column.name)}: say which of its values is the event: --event {form}")
+            left = [in_quotes([str(value)]) for value in values if value not in meant or not codes]
+            states = [state for state in ("event", "censored") if state not in codes]
+            states += ["competing"] if len(left) > len(states) else []
+            choice = f"<{'|'.join(left)}>" if len(left) > 1 else left[0]
+            stated = [text] if codes else []
+            form = ",".join([*stated, *(f"{state}={choice}" for state in states)])
+            form = shlex.quote(form if codes else f"{column.name}:{form}")
+            raise UsageError(f"{toml_text(column.name)}: say what each of its values means: --event {form}")
         self.data["event"] = {"column": column.name, **codes} if codes else column.name
         self.used[column.name] = "event"
 
@@ -300,8 +349,9 @@ class InitAnswers(Dialogue):
         return (f"{horizon:g}", more) if enough else ("", f"{more} No time has {FEWEST_PATIENTS} of each.")
 
     def read_horizon(self, text: str) -> None:
-        """A time."""
-        self.data["horizon"] = as_number(text)
+        """A time, or several."""
+        times = [as_number(time) for time in text.split(",")]
+        self.data["horizon"] = times if len(times) > 1 else times[0]
 
     def ids(self) -> tuple[str, str]:
         """Columns that may be the id; and one that is called so, or none, unless patients may have several rows."""
@@ -336,20 +386,46 @@ class InitAnswers(Dialogue):
 
     def read_assigned(self, text: str) -> None:
         """How patients got their treatments."""
-        way, _, ratio = text.partition(":")
-        if text in (RANDOMISED, BY_DOCTORS):
-            self.data["propensity"] = SHARES if text == RANDOMISED else ESTIMATE
-        elif way == RANDOMISED:
+        way, colon, ratio = text.partition(":")
+        if way in (RANDOMISED, RANDOMIZED) and not colon:
+            self.data["propensity"] = SHARES
+        elif text == BY_DOCTORS:
+            self.data["propensity"] = ESTIMATE
+        elif way in (RANDOMISED, RANDOMIZED):
             names, numbers = list(self.treatment_names().values()), [as_number(number) for number in ratio.split(",")]
             if len(numbers) != len(names):
                 raise UsageError(f"must have a number > 0 for each of {len(names)} arms, got {ratio!r}")
             self.data["propensity"] = dict(zip(names, numbers, strict=True))
+        elif not self.is_column(text):
+            possible = [column.name for column in self.unused if column.is_probability]
+            raise UsageError(unknown("assignment", text, [RANDOMISED, f"{RANDOMISED}:1,1", BY_DOCTORS, *possible]))
         else:
             self.read_columns("assigned", [text])
 
     def read_features(self, text: str) -> None:
         """Columns from before treatment; none that is named is left out."""
+        later = [column.name for column in self.unused if column.name in self.later()]
+        if text == ALL and later:
+            others = self.possible_features() or "COLUMN"
+            instead = f"Name the others: --features {shlex.quote(others)}"
+            if self.prompt is None:
+                instead = self.type_next(features=others)
+            raise UsageError(
+                f"{ALL} would take {listed(map(toml_text, later))}, which by name came after treatment; a column that "
+                f"did not may be named.\n{instead}"
+            )
         self.read_columns("features", [column.name for column in self.unused] if text == ALL else self.split(text))
+
+    def later(self) -> list[str]:
+        """The columns that by name are treatments, or came after one."""
+        stem = self.treatment.name.rstrip(DIGITS)
+        again = [name for name in self.columns if stem and name.rstrip(DIGITS) == stem]
+        return [*sounding_later(list(self.columns)), *again]
+
+    def possible_features(self) -> str:
+        """The columns without another use that can be features and do not sound as if they came after treatment."""
+        later = self.later()
+        return in_quotes(column.name for column in self.unused if is_feature(column) and column.name not in later)
 
 
 def outcome_range(weights: dict[str, Any], columns: dict[str, ColumnSummary]) -> list[float]:
@@ -373,9 +449,37 @@ def less_is_better(worth: Any, column: ColumnSummary) -> Any:
     return {value: 1 - number if shares else -number for value, number in worth.items()}
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Numbers with commas between."""
-    return JOINT.join(map(str, numbers))
+def listed(values: Iterable[object]) -> str:
+    """Numbers or names with commas between."""
+    return JOINT.join(map(str, values))
+
+
+def parts_of(text: str) -> list[str]:
+    """What stands between commas; what is in quotes may hold some.
+
+    Examples
+    --------
+    >>> parts_of('event=2,"competing=Dead, other",censored="Lost, moved"')
+    ['event=2', 'competing=Dead, other', 'censored="Lost, moved"']
+    """
+    return [without_quotes(part) for part in re.findall(r'(?:"(?:[^"]|"")*"|[^,])+', text)]
+
+
+def without_quotes(text: str) -> str:
+    """A text without margins, and without quotes around all of it."""
+    text = text.strip()
+    return text[1:-1].replace('""', '"') if re.fullmatch(r'"(?:[^"]|"")*"', text) else text
+
+
+def pairs_of(parts: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and values, of NAME=VALUE each."""
+    pairs = []
+    for part in parts:
+        name, _, value = part.rpartition("=")
+        if not name:
+            raise UsageError(f"must be NAME=VALUE, with commas between, got {part!r}")
+        pairs.append((without_quotes(name), without_quotes(value)))
+    return pairs
 
 
 def in_quotes(names: Iterable[str]) -> str:

@@ -16,7 +16,6 @@ from envs.toml_reader import TomlFile, TomlTable, dotted
 from policies.catalogue import WITHOUT_LEAD
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
-from policysim.logs.column_names import DIGITS, sounding_later
 from policysim.logs.data_section import read_data
 from policysim.logs.init_questions import FEWEST_PATIENTS, InitAnswers
 from policysim.logs.load_log import Log, load_log
@@ -82,8 +81,7 @@ def study_text(
         check = f"  {CHECK}" if key in ("range", "missing") else ""
         keys += f"{TEXTS['comments'].get(key, '')}{key} = {toml_value(data[key])}{check}\n"
     arms = zip(log.data.names, log.data.by_action(), strict=True)
-    stem, later = source.treatment.rstrip(DIGITS), sounding_later(list(answers.columns))
-    later = [name for name in features if name in later or (stem and name.rstrip(DIGITS) == stem)]
+    later = [name for name in features if name in answers.later()]
     several_rows = f"of {answers.columns[source.id].n_distinct:,} patients" if source.repeats else ""
     title = f"What does choosing treatments privately cost the patients of {Path(data['file']).stem}?"
     slots = {

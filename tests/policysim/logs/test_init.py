@@ -72,7 +72,7 @@ def test_without_answers_it_prints_the_columns_and_the_whole_command_and_guesses
     words, open_ones = typed(err)
     assert open_ones == [
         *("<arm|sex|cured|death>", "<age|cured|death>", "<--higher-is-better|--lower-is-better>"),
-        *("<randomised|by-doctors>", "<arm,age,sex,cured,death|all>"),
+        *("<randomised|by-doctors>", "<age,sex>"),
     ]
     assert words[words.index("--id") + 1] == "pid"
     questions = [line.split()[1] for line in err.splitlines()[1:-1]]
@@ -110,7 +110,9 @@ def test_the_direction_may_be_given_before_the_outcome(init):
     ("assigned", "propensity"),
     [
         ("randomised", "arm shares"),
+        ("randomized", "arm shares"),
         ("randomised:2,1", {"A": 2, "B": 1}),
+        ("randomized:2,1", {"A": 2, "B": 1}),
         ("by-doctors", "estimate"),
         ("pscore", "pscore"),
     ],
@@ -156,14 +158,17 @@ def test_our_own_logs_have_a_propensity_that_is_offered(tmp_path, capsys, init):
             "--outcome: sex must be two or more numbers; of words say what each is worth, as in 'cur",
         ),
         (("--outcome", "sex:f=1"), "--outcome: sex: what is m worth?"),
-        (("--outcome", "age,cured"), "--outcome: must be NAME=VALUE, with commas between, got 'age,cured'"),
+        (("--outcome", "age,cured"), "--outcome: must be NAME=VALUE, with commas between, got 'age'\n"),
         (("--outcome", "age=1,cured=-1", "--lower-is-better"), "--direction: goes with one outcome"),
         (("--outcome", "age=much,cured=-1"), "--outcome: must be a number, got 'much'"),
         (("--outcome", "row"), "--outcome: row must be two or more numbers"),
-        (("--time", "age", "--event", "rare:happened=1"), "--event: rare: say which of its values is the event: --eve"),
+        (
+            ("--time", "age", "--event", "rare:happened=1"),
+            "--event: rare: say what each of its values means: --event rare:happened=1,event=0,censored=0",
+        ),
         (
             ("--time", "age", "--event", "sex"),
-            "--event: sex: say which of its values is the event: --event 'sex:event=<f|m>,censored=...'\n",
+            "--event: sex: say what each of its values means: --event 'sex:event=<f|m>,censored=<f|m>'\n",
         ),
         (("--time", "sex"), "--time: sex must be three or more numbers; it has 2 values: f, m, the rarest in 120 rows"),
         (("--id", "site_id"), "--id: site_id has 4 values in 240 rows. If several rows are one patient, say --cluster"),
@@ -176,6 +181,15 @@ def test_our_own_logs_have_a_propensity_that_is_offered(tmp_path, capsys, init):
         (
             ("--features", "who"),
             "--features: who must be numbers or a few words, and no id; it has 60 values: words, th",
+        ),
+        (("--unknown", "age=."), "--unknown: age: '.' is read as missing anyway: leave it out\n"),
+        (
+            ("--treatment", "arm", "--assigned", "random"),
+            "--assigned: unknown assignment 'random'; did you mean 'randomised'? known: randomised, randomised:1",
+        ),
+        (
+            ("--treatment", "arm", "--assigned", "age"),
+            "--assigned: age must be probabilities > 0 and <= 1, of what each patient got; it has 60 values: 20 to 79,",
         ),
         (("--unknown", "age=7"), "--unknown: age has no value '7'; name COLUMN=VALUE, or none"),
     ],
@@ -190,8 +204,8 @@ def test_answers_are_checked(init, options, said):
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        ({"pscore": [0.5, 1.5]}, ("--assigned", "pscore"), "pscore: must be a probability > 0 and <= 1"),
-        ({"pscore": [0.5, 0]}, ("--assigned", "pscore"), "pscore: must be a probability > 0 and <= 1"),
+        ({"pscore": [0.5, 1.5]}, ("--assigned", "pscore"), "pscore must be probabilities > 0 and <= 1"),
+        ({"pscore": [0.5, 0]}, ("--assigned", "pscore"), "pscore must be probabilities > 0 and <= 1"),
         (
             {"arm": ["A"] * 231 + ["B"] * 9},
             (),
@@ -302,7 +316,9 @@ def test_a_terminal_is_asked_one_question_at_a_time_until_the_answer_can_be_used
     # Enter takes the id that is shown; where there is no safe default it is asked again.
     code, seen = answered(tmp_path, "arn", "arm", "cured", "", "lower", "", "", "by-doctors", "", "age,sex")
     assert code == 0, seen
-    assert "did you mean 'arm'?" in seen and "must be higher or lower, got ''" in seen and "unknown column ''" in seen
+    assert (
+        "did you mean 'arm'?" in seen and "must be higher or lower, got ''" in seen and "unknown assignment ''" in seen
+    )
     data = tomllib.loads((tmp_path / "trial.toml").read_text())["data"]
     assert (data["treatment"], data["outcome"], data["id"]) == ("arm", {"cured": {"0": 1, "1": 0}}, "pid")
     assert (data["propensity"], list(data["features"])) == ("estimate", ["age", "sex"])
@@ -400,12 +416,33 @@ def test_a_nine_among_zeros_and_ones_is_asked_about(init, tmp_path, read_study):
 @pytest.mark.parametrize("code", [9, -9, 99, -99, 999, -999])
 def test_codes_for_unknown_are_seen(code):
     assert summarise(pd.Series([0, 1, 1, code]), "x").unknown_codes == [code]
-    assert summarise(pd.Series([*range(5, 8), code]), "x").unknown_codes == ([] if code == 9 else [code])
+    assert summarise(pd.Series([*range(5, 8), code]), "x").unknown_codes == [code]
     assert summarise(pd.Series([*range(-20, 120, 7), code]), "x").unknown_codes == ([code] if code == 999 else [])
+    ages = pd.Series([*range(20, 80), code])
+    assert summarise(ages, "x").unknown_codes == ([] if code == 9 else [code])
+    assert summarise(ages, "patient").unknown_codes == []
+
+
+def test_all_codes_of_a_scale_are_seen():
+    for codes in ([8, 9], [7, 8, 9], [77, 99], [-1], [-9, -8, -1], [-9, 9]):
+        assert summarise(pd.Series([*range(6), *codes]), "x").unknown_codes == codes
+    assert summarise(pd.Series([*range(101), -1]), "x").unknown_codes == [-1]
+    assert summarise(pd.Series(["A", "B", "Unknown", "?"]), "x").unknown_codes == ["?", "Unknown"]
 
 
 def test_values_are_not_taken_for_codes():
-    for values in ([0, 1, 2], [1, 2], [0, 9], range(10), [1, 2, 3, 5, 9, 10], [-1, 0, 1], ["a", "b", "9"], [0.5, 9]):
+    for values in (
+        [0, 1, 2],
+        [1, 2],
+        [0, 9],
+        range(10),
+        [1, 2, 3, 5, 9, 10],
+        [1, 2, 4, 8],
+        [-2, -1, 0, 1, 2],
+        [-1, 0, 1],
+        ["a", "b", "9"],
+        [0.5, 9],
+    ):
         assert summarise(pd.Series([*values], dtype=object), "x").unknown_codes == []
     assert summarise(pd.Series(["1", "2", "3", "4", "?", "unknown"]), "x").unknown_codes == ["?", "unknown"]
     assert summarise(pd.Series(["1", "2", "3", "4", ">89"]), "x").unknown_codes == []
@@ -462,13 +499,107 @@ def test_times_are_asked_for_their_direction_and_events_for_their_codes(init):
         "litter",
     )
     code, _, err, _ = init(frame, *options, "--event", "status")
-    assert code == 2 and "'status:event=<1|2>,censored=...'" in err
+    assert code == 2 and "'status:event=<1|2>,censored=<1|2>'" in err
     events = (*options, "--event", "status:event=2,censored=1")
     assert "<--higher-is-better|--lower-is-better>" in typed(init(frame, *events)[2])[1]
     data = init(frame, *events, "--higher-is-better", "--horizon", "90")[3]
     assert data["event"] == {"column": "status", "event": [2], "censored": [1]}
     code, _, err, _ = init(frame, *events, "--lower-is-better", "--horizon", "90")
     assert code == 2 and "an event that is wanted, such as recovery" in err
+
+
+@pytest.mark.parametrize("third", [-1, 2, 5, 88])
+def test_a_third_value_of_an_outcome_of_zeros_and_ones_is_the_users_word(init, tmp_path, read_study, third):
+    frame = trial(cured=[third] * 6 + [0, 1] * 117, age=[999, *range(20, 79)])
+    for unknown, stated in (((), "age=999,"), (("--unknown", "age=999"), "age=999,"), (("--unknown", "cured=1"), None)):
+        code, _, err, _ = init(frame, *PLAIN, "--features", "age", *unknown)
+        assert code == 2
+        if stated:
+            proposed = typed(err)[0][-1]
+            assert proposed in (f"{stated}<cured={third}|none>", f"{stated}cured={third}")
+            assert f"cured: 6 of 240 values are {third} (unknown?)" in err
+    data = init(frame, *PLAIN, "--features", "age", "--unknown", f"age=999,cured={third}")[3]
+    assert (data["unknown"], "range" in data) == ({"age": [999], "cured": [third]}, False)
+    assert load_log(read_study(tmp_path / "trial.toml")).missing == (
+        *((frame["arm"][:6] == "A").sum() - sum((frame["age"][:6] == 999) & (frame["arm"][:6] == "A")),),
+        *((frame["arm"][:6] == "B").sum() - sum((frame["age"][:6] == 999) & (frame["arm"][:6] == "B")),),
+    )
+    data = init(frame, *PLAIN, "--features", "age", "--unknown", "age=999,none")[3]
+    assert (data["range"], data["unknown"]) == (sorted([third, 0 if third > 0 else 1]), {"age": [999]})
+    worth = ["cured:0=0,1=1," + f"{third}=0.5" if word == "cured" else word for word in PLAIN]
+    data = init(frame, *worth, "--features", "age", "--unknown", "age=999")[3]
+    assert (data["outcome"]["cured"][str(third)], "range" in data) == (0.5, False)
+
+
+def test_a_third_value_is_asked_about_once_the_outcome_is_named_on_a_terminal(tmp_path):
+    trial(cured=[2] * 6 + [0, 1] * 117).to_csv(tmp_path / "trial.csv", index=False)
+    # Enter is no answer.
+    code, seen = answered(tmp_path, "arm", "cured", "", "cured=2", "higher", "", "random", "randomized", "age")
+    assert code == 0, seen
+    assert "[cured=2|none]" in seen and "must be COLUMN=VALUE, or none" in seen
+    assert "unknown assignment 'random'; did you mean 'randomised'? known: randomised, randomised:1,1, by-doc" in seen
+    data = tomllib.loads((tmp_path / "trial.toml").read_text())["data"]
+    assert (data["unknown"], data["propensity"], "range" in data) == ({"cured": [2]}, "arm shares", False)
+
+
+def test_codes_of_treatments_and_scales_are_proposed_as_unknown(init):
+    codes = {"arm": [["A", "B"] * 112 + ["Unknown"] * 16, "Unknown"], "mrs": [[*range(7)] * 32 + [9] * 16, "9"]}
+    frame = trial(**{name: column for name, (column, _) in codes.items()})
+    options = ["mrs" if word == "cured" else word for word in PLAIN]
+    words, open_ones = typed(init(frame, *options, "--features", "age,sex")[2])
+    assert (words[-1], open_ones) == (",".join(f"{name}={code}" for name, (_, code) in codes.items()), [])
+    data = init(frame, *words[2:])[3]
+    assert (data["treatments"], data["range"], data["missing"]) == ({"A": "A", "B": "B"}, [0, 6], "exclude")
+
+
+def test_arms_that_differ_in_capitals_are_not_declared_as_two(init):
+    code, _, err, data = init(trial(arm=["A", "B", "a"]), *PLAIN, "--features", "age")
+    assert (code, data) == (2, {})
+    assert err == (
+        "policysim: --treatment: arm: A and a differ in capitals or spaces only: write them alike in the file if they "
+        "are one treatment, else as different words\n"
+    )
+
+
+def test_all_takes_no_column_that_sounds_as_if_it_came_after_treatment(init):
+    frame = trial(arm2=["x", "y"], cd40=range(60), cd420=range(60), death28=[0, 1], row=range(N))
+    code, _, err, _ = init(frame, *PLAIN, "--features", "all")
+    assert (code, len(err.splitlines())) == (2, 2)
+    assert "all would take arm2, cd420, death28, which by name came after treatment" in err
+    words, _ = typed(err)
+    assert words[-2:] == ["--features", "age,sex,cd40"]
+    assert list(init(frame, *words[2:])[3]["features"]) == ["age", "sex", "cd40"]
+    # Whoever names one has it.
+    assert list(init(frame, *PLAIN, "--features", "age,cd420")[3]["features"]) == ["age", "cd420"]
+
+
+def test_each_value_of_an_event_can_be_typed_as_it_is_proposed(init):
+    words = ["Dead, other", 'Dead "ill"', "lost"]
+    frame = RATS.assign(status=np.where(RATS["status"] == 1, words[0], np.resize(words[1:], 150)))
+    options = ["--treatment", "rx", "--time", "time", "--id", "none", "--assigned", "randomised", "--features"]
+    options += ["litter", "--higher-is-better", "--horizon", "90,104"]
+    err = init(frame, *options, "--event", "status")[2]
+    choice = '<"Dead ""ill"""|"Dead, other"|lost>'
+    assert f"'status:event={choice},censored={choice},competing={choice}'" in err
+    typed_event = 'status:event="Dead, other",censored=lost'
+    code, _, err, _ = init(frame, *options, "--event", typed_event)
+    proposed = shlex.split(err.partition("--event: ")[2].partition("means: ")[2])
+    assert (code, proposed) == (2, ["--event", f'{typed_event},competing="Dead ""ill"""'])
+    data = init(frame, *options, *proposed)[3]
+    assert data["event"] == {
+        "column": "status",
+        **{state: [word] for state, word in zip(("event", "competing", "censored"), words, strict=True)},
+    }
+    assert data["horizon"] == [90, 104]
+
+
+@pytest.mark.parametrize("patients", [range(1, N), [f"P{number}" for number in range(1, N)]])
+def test_a_row_of_totals_is_refused_before_anything_is_asked(init, patients):
+    code, out, err, _ = init(trial(patient=[*patients, "Total"]))
+    assert (code, out) == (3, "")
+    assert err.endswith(
+        "trial.csv: row 240: patient: 'Total': a row of totals is no patient: take it out of the file\n"
+    )
 
 
 def test_a_missing_value_costs_a_row_or_is_a_level_and_never_the_feature(init, tmp_path, read_study):
@@ -495,7 +626,7 @@ def test_outcomes_are_no_features_unless_the_user_names_them(init):
     assert code == 2
     assert "several columns and their weights, such as qaly=20000,cost=-1" in err
     assert [line.split()[0] for line in out.splitlines() if line.endswith("or later?")] == ["arm", "qaly", "cost"]
-    assert typed(err)[1][-1] == "<arm,age,sex,qaly,cost|all>"
+    assert typed(err)[1][-1] == "<age,sex>"
     options = ("--treatment", "arm", "--id", "none", "--assigned", "randomised", "--features", "age,sex")
     data = init(frame, *options, "--outcome", "qaly=20000,cost=-1")[3]
     assert data["outcome"] == {"qaly": 20000.0, "cost": -1.0}
@@ -658,7 +789,10 @@ def completed(error, rng):
         if word.startswith("<--"):
             words[place] = rng.choice(["--higher-is-better", "--lower-is-better"])
         elif words[place - 1] == "--unknown":
-            words[place] = rng.choice([word, "none"])
+            # What may be one of the outcome's numbers stands in <>, behind codes that are proposed.
+            codes, _, choices = word.removesuffix(">").rpartition("<")
+            choice = rng.choice([*choices.split("|"), "none"])
+            words[place] = f"{codes}{choice}" if word.endswith("|none>") else rng.choice([word, "none"])
         elif word.startswith("<") and words[place - 1] == "--features":
             words[place] = word[1:].removesuffix("|all>")
         elif word.startswith("<"):
