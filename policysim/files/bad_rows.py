@@ -14,10 +14,17 @@ from envs.toml_reader import shown as quoted
 
 SHOWN = 20
 GONE = "is missing"
+# Of a column whose cells are nearly all wrong, more than are shown, one line says enough.
+NEARLY_ALL = 0.9
 
 
 class DataError(ValueError):
     """Data that cannot be used; str() is a line about the file, or `place: column: message` for each bad row."""
+
+
+def are_nearly_all(bad: NDArray[np.bool_]) -> bool:
+    """Whether nearly all rows of a table are bad, and more than are listed."""
+    return bool(bad.sum() > SHOWN and bad.mean() >= NEARLY_ALL)
 
 
 def first_line(error: BaseException) -> str:
@@ -71,11 +78,17 @@ class BadRows:
         *,
         show: bool = True,
         hint: str = "",
+        once: bool = False,
     ) -> None:
         """Note the rows in which a value is not what it must be; `values[row]` is a row's, and may be too private.
 
-        `hint` says what to type, if the value is right.
+        `hint` says what to type, if the value is right. Only the first row is noted, and how many there are, where one
+        line is enough: if `once`, or for nearly all rows.
         """
+        if once or are_nearly_all(bad):
+            n_rows = np.count_nonzero(bad)
+            hint = f" (so are {n_rows:,} rows){hint}" if n_rows > 1 else hint
+            bad = bad & (np.arange(len(bad)) == np.argmax(bad))
 
         def say(row: int) -> str:
             said = got(values[row])

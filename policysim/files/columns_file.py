@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,9 @@ class ColumnsFile:
         Whether the first line of a text file names the columns; else their names are their places, "0" first.
     dialect : Dialect
         How a text file is written.
+    unnamed : tuple of int
+        The places of columns that are left out, as they have neither names nor values: separators that a spreadsheet
+        leaves at the ends of lines.
     """
 
     path: Path
@@ -78,6 +82,7 @@ class ColumnsFile:
     unit: str
     header: bool = True
     dialect: Dialect = PLAIN
+    unnamed: tuple[int, ...] = ()
 
     @property
     def is_text(self) -> bool:
@@ -125,17 +130,20 @@ def open_columns(path: Path, stated: CsvFormat = RECOGNISED) -> ColumnsFile:
             if first is None:
                 raise DataError(f"{name}: is empty: the first line must name the columns")
             names = first if stated.header else [str(place) for place in range(len(first))]
-            schema = pa.schema([(column, pa.string()) for column in names])
-            file = ColumnsFile(path, schema, path.stat().st_size, "B", stated.header, dialect)
+            unnamed = tuple(place for place, column in enumerate(names) if not column.strip())
+            unnamed = unnamed if 1 < len(unnamed) < len(names) else ()
+            schema = pa.schema([(column, pa.string()) for place, column in enumerate(names) if place not in unnamed])
+            file = ColumnsFile(path, schema, path.stat().st_size, "B", stated.header, dialect, unnamed)
         else:
             with pq.ParquetFile(path) as parquet:
                 schema = parquet.schema_arrow
                 file = ColumnsFile(path, schema, parquet.metadata.num_rows, "row")
             if not schema.names:
                 raise DataError(f"{name}: has no columns")
-    numbers = file.is_text and all(map(_NUMBER.fullmatch, schema.names))
-    hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
-    check_distinct(name, schema.names, hint if numbers else "")
+    repeated = [column for column, count in Counter(schema.names).items() if count > 1]
+    numbers = file.is_text and any(map(_NUMBER.fullmatch, repeated))
+    hint = ": its first line has numbers, and is no header (header = false, or --no-header, says so)"
+    check_distinct(f"{name}:{dialect.first_line}" if file.is_text else name, schema.names, hint if numbers else "")
     return file
 
 
@@ -164,7 +172,7 @@ def _numbered_rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, int]]:
 def _refuse_ragged(file: ColumnsFile) -> None:
     """DataError for all rows that are longer or shorter than the first line; the reader knows only of one."""
     sizes = np.array([size for _, size in _numbered_rows(file.path, file.dialect)][int(file.header) :], dtype=np.intp)
-    n_columns, bad = len(file.schema.names), BadRows()
+    n_columns, bad = len(file.schema.names) + len(file.unnamed), BadRows()
     must = f"must have {n_columns} columns as the {'header' if file.header else 'first row'} has"
     bad.add(file, sizes != n_columns, "", lambda row: f"{must}, got {sizes[row]}")
     bad.raise_if_any()
@@ -213,8 +221,8 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
         with _in_utf8(file) as stream, pa_csv.open_csv(stream, reading, parsing, converting) as batches:
             for batch in batches:
                 if batch.num_rows:
-                    last = batch
-                    yield _with_points(file, batch, n_rows)
+                    last = batch if columns else _without_unnamed(file, batch, n_rows)
+                    yield _with_points(file, last, n_rows)
                 n_rows, n_blocks = n_rows + batch.num_rows, n_blocks + 1
                 # A batch is a block; the reader's place in the file is many blocks ahead.
                 check_unpacked(file.path, n_blocks * BLOCK)
@@ -227,6 +235,16 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
     progress.advance(left)
     if last is not None and columns is None:
         _refuse_open_quote(file, last.column(last.num_columns - 1)[-1].as_py())
+
+
+def _without_unnamed(file: ColumnsFile, batch: pa.RecordBatch, before: int) -> Any:
+    """The columns that have names; DataError for a value in one that has none."""
+    for place in file.unnamed:
+        rows = pc.indices_nonzero(pc.not_equal(pc.utf8_trim_whitespace(batch.column(place).cast(pa.string())), ""))
+        if len(rows):
+            place_of_row = file.places([before + rows[0].as_py()])[0]
+            raise DataError(f"{place_of_row}: column {place + 1} has no name, and a value: name it in the header")
+    return batch.select([place for place in range(batch.num_columns) if place not in file.unnamed])
 
 
 def _with_points(file: ColumnsFile, batch: pa.RecordBatch, before: int) -> Any:

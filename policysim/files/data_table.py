@@ -22,7 +22,7 @@ from policies.levels import MISSING, MISSING_WORDS, FeatureLevels, LevelKey, cod
 from policysim.errors import optional
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_distinct, open_columns
-from policysim.files.csv_format import RECOGNISED, CsvFormat
+from policysim.files.csv_format import BAR, COMMA, RECOGNISED, SEMICOLON, TAB, CsvFormat, to_state
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -100,7 +100,11 @@ class DataTable:
         """What to say if there is no such column."""
         if column in self.columns:
             return None
-        return one_line(f"{self.name}: {unknown('column', column, self.columns)}")
+        hint = ""
+        if self.file and self.is_text and len(self.columns) == 1:
+            signs = [sign for sign in (COMMA, SEMICOLON, TAB, BAR) if sign in self.file.schema.names[0]]
+            hint = f"; if it is more than one column, {to_state('separator', signs[0])}" if signs else ""
+        return one_line(f"{self.name}: {unknown('column', column, self.columns)}{hint}")
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it: file, line (of text) and row; rows of files count from 1, of frames from 0."""

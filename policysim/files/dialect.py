@@ -10,15 +10,17 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from policysim.errors import optional
 from policysim.files.bad_rows import DataError
-from policysim.files.csv_format import COMMA, SEPARATORS, SPACE, TAB, CsvFormat, to_state
+from policysim.files.csv_format import COMMA, SEMICOLON, SEPARATORS, SPACE, TAB, CsvFormat, to_state
 from policysim.files.many_files import PACKED, text_ending
 
 with optional():
@@ -29,6 +31,8 @@ UTF8 = "utf-8-sig"
 BLOCK = 1 << 22
 # So many bytes of a file are looked at for its encoding, and so many characters for the rest.
 LOOKED_AT, SAMPLE = 1 << 24, 1 << 18
+# Lines of a title, and the share of rows behind it that have the usual number of columns.
+MOST_TITLES, USUAL = 5, 0.9
 # A file that is unpacked to so many bytes, and to so many times its size, was made to fill a disk or a memory.
 MOST_UNPACKED, MOST_TIMES = 1 << 30, 200
 
@@ -62,8 +66,14 @@ _DECIMAL_POINT = rf"^\s*[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+){_EXPONENT}\s*$"
 _THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}(?:%s[0-9]{3})+(?:%s[0-9]*)?\s*$"
 COMMAS = f"{DECIMAL_COMMA}|{_THOUSANDS % (',', '[.]')}"
 POINTS = f"{_DECIMAL_POINT}|{_THOUSANDS % ('[.]', ',')}"
-_MAY_BE_THOUSANDS = re.compile(_THOUSANDS % (",", "[.]"))
+# A number with one sign, as the decimal sign and nothing else; and one with the sign between thousands.
+_CERTAIN = {",": re.compile(DECIMAL_COMMA), ".": re.compile(_DECIMAL_POINT)}
+_MAY_BE_THOUSANDS = {",": re.compile(_THOUSANDS % (",", "[.]")), ".": re.compile(_THOUSANDS % ("[.]", ","))}
+_WITH_SIGN = {",": re.compile(COMMAS), ".": re.compile(POINTS)}
+_BELOW_THOUSAND = re.compile(r"\s*[+-]?[0-9]{1,3}\s*")
 _NUMBER = re.compile(rf"\s*[+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+){_EXPONENT}\s*")
+
+SIGNS = {",": "comma", ".": "point"}
 
 # Rows of a sample: the line on which each begins, and its cells.
 Rows: TypeAlias = list[tuple[int, list[str]]]
@@ -184,8 +194,10 @@ def recognise(path: Path, stated: CsvFormat) -> Dialect:
     # Of two marks, too, none is part of the first name.
     mark, text = int(decoded.startswith("\ufeff")), decoded[:SAMPLE].removeprefix("\ufeff")
     skipped, n_lines, said = _before_header(text)
-    separator = _stated_separator(name, n_lines, said, stated.separator, text_ending(path))
+    separator = _stated_separator(name, n_lines, said, stated.separator)
     sample = Sample(name, text[skipped:], 1 + n_lines, stated.header, cut=len(decoded) > SAMPLE)
+    if not separator and text_ending(path) == ".tsv" and len(next(iter(sample.rows(TAB)), (1, []))[1]) > 1:
+        separator = TAB
     separator = separator or sample.separator()
     rows = sample.rows(separator)
     sample.check_first(rows)
@@ -271,13 +283,13 @@ def _before_header(text: str) -> tuple[int, int, str]:
     return skipped, n_lines, separator
 
 
-def _stated_separator(name: str, n_lines: int, said: str, stated: str, ending: str) -> str:
-    """What a line sep=, the user, or the name's ending .tsv states; "" for none."""
+def _stated_separator(name: str, n_lines: int, said: str, stated: str) -> str:
+    """What a line sep=, or the user states; "" for none."""
     if said and said not in SEPARATORS:
         raise DataError(f"{name}:{n_lines}: sep={said} is none of , ; | and tab")
     if said and stated and said != stated:
         raise DataError(f"{name}:{n_lines}: says sep={said}, but separator = {stated!r} is stated: remove one of them")
-    return said or stated or (TAB if ending == ".tsv" else "")
+    return said or stated
 
 
 def _refuse_commented_header(name: str, before: str, separator: str, rows: Rows) -> None:
@@ -342,12 +354,12 @@ class Sample:
         if rivals:
             return rivals[0]
         headed = [sign for sign, counts in sizes.items() if sign != SPACE and counts and counts[0] > 1]
-        if headed:  # some rows are longer or shorter
+        usual = [sign for sign, counts in sizes.items() if sign != SPACE and _usual(counts) > 1]
+        if headed and (set(headed) & set(usual) or len(usual) != 1):  # some rows are longer or shorter
             return max(headed, key=lambda sign: sizes[sign].count(sizes[sign][0]))
-        if _alike(sizes.get(SPACE, [])[1:]):
+        if not usual and _alike(sizes.get(SPACE, [])[1:]):
             return self._spaces(in_all=SPACE in fits)
-        regular = [sign for sign, counts in sizes.items() if sign != SPACE and _alike(counts[1:])]
-        return regular[0] if len(regular) == 1 else COMMA
+        return usual[0] if len(usual) == 1 else COMMA
 
     def _is_strict(self, separator: str) -> bool:
         """Whether nothing stands behind a closing quote but this."""
@@ -385,34 +397,67 @@ class Sample:
         return rows[int(self.header) :]
 
     def check_first(self, rows: Rows) -> None:
-        """DataError for a first row that is a title, or that has no name for the numbers of rows."""
+        """DataError for first rows that are a title, or that have no name for the numbers of rows."""
         sizes = [len(cells) for _, cells in rows]
-        if len(sizes) < 3 or not _alike(sizes[1:]) or sizes[0] not in (1, sizes[1] - 1) or sizes[0] == sizes[1]:
+        usual = _usual(sizes)
+        before = list(takewhile(lambda size: size != usual, sizes))
+        if usual < 2 or not before:
             return
-        instead = "name the first column, too (R: row.names = FALSE)" if sizes[0] > 1 else "a title? remove it"
-        if sizes[0] == 1 and sizes[1] == 2:
+        below = f"{'all' if _alike(sizes[len(before) :]) else 'most'} rows below have {usual}"
+        if len(before) > 1:
+            title = f"a title of {len(before)} lines? remove them: they have {', '.join(map(str, before))} columns"
+            raise DataError(f"{self.name}:{rows[0][0]}: {title}, and {below}")
+        columns = f"has {sizes[0]} column{'s' if sizes[0] > 1 else ''}, and {below}"
+        instead = "a title? remove it"
+        if sizes[0] == 1 and usual == 2:
             instead = "a title, which to remove, or is the first column without a name?"
-        columns = f"has {sizes[0]} column{'s' if sizes[0] > 1 else ''}, and all rows below have {sizes[1]}"
+        elif sizes[0] == usual - 1:
+            instead = "name the first column, too (R: row.names = FALSE)"
+        elif sizes[0] > usual:
+            instead = "a name too many?"
         raise DataError(f"{self.name}:{rows[0][0]}: {columns}: {instead}")
 
     def decimal(self, rows: Rows, separator: str) -> str:
-        """The decimal sign; DataError if commas may be that, or stand between thousands."""
-        if separator == COMMA:
-            return "."
-        commas, points, both = self._first_of(rows, re.compile(COMMAS)), self._first_of(rows, re.compile(POINTS)), ""
-        if commas and points:
-            both = f"line {points[0]} one with a point"
-        elif commas and not self._first_of(rows, re.compile(DECIMAL_COMMA), but=_MAY_BE_THOUSANDS):
-            both = "all such may have commas between thousands"
-        if commas and both:
+        """The decimal sign; DataError if commas, or points, may be that, or stand between thousands.
+
+        Between commas, a comma within quotes is no decimal sign, and points are: unless they must be something else.
+        """
+        signs = "." if separator == COMMA else ",."
+        found = {sign: first for sign in signs if (first := self._first_of(rows, _WITH_SIGN[sign]))}
+        if len(found) > 1:
             states = to_state("decimal", ",", ".")
-            raise DataError(f"{self.name}:{commas[0]}: has a number with a comma, and {both}: {states}")
-        return "," if commas else "."
+            both = f"has a number with a comma, and line {found['.'][0]} one with a point"
+            raise DataError(f"{self.name}:{found[','][0]}: {both}: {states}")
+        for sign, (line, _) in found.items():
+            if self._first_of(rows, _CERTAIN[sign], but=_MAY_BE_THOUSANDS[sign]):
+                return sign
+            if sign == "," or separator == SEMICOLON or self._has_thousands(rows):
+                word = SIGNS[sign]
+                states = f"remove them, or, if they are decimal signs, {to_state('decimal', sign)}"
+                between = f"all such may have {word}s between thousands"
+                raise DataError(f"{self.name}:{line}: has a number with a {word}, and {between}: {states}")
+        return "."
+
+    def _has_thousands(self, rows: Rows) -> bool:
+        """Whether a column has both 850 and 1.210: as a decimal, a program that writes 850 would write it 1.21."""
+        for column in zip_longest(*(cells for _, cells in self._below(rows)), fillvalue=""):
+            padded = any(cell.rstrip().endswith("0") and _MAY_BE_THOUSANDS["."].search(cell) for cell in column)
+            if padded and any(map(_BELOW_THOUSAND.fullmatch, column)):
+                return True
+        return False
 
     def _first_of(self, rows: Rows, number: re.Pattern[str], but: re.Pattern[str] | None = None) -> tuple[Any, ...]:
         """The line and the cell of the first such number below the header; () without any."""
         cells = ((line, cell) for line, row in self._below(rows) for cell in row if "," in cell or "." in cell)
         return next((hit for hit in cells if number.search(hit[1]) and not (but and but.search(hit[1]))), ())
+
+
+def _usual(sizes: Sequence[int]) -> int:
+    """The number of columns that nearly all rows have, but for a few lines before them; 0 if there is none."""
+    size = Counter(sizes).most_common(1)[0][0] if sizes else 0
+    n_before = len(list(takewhile(lambda other: other != size, sizes)))
+    rows = sizes[n_before:]
+    return size if n_before <= MOST_TITLES and len(rows) > 1 and rows.count(size) >= USUAL * len(rows) else 0
 
 
 def _alike(counts: Iterable[int]) -> bool:

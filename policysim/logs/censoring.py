@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ from scipy.optimize import minimize
 
 from envs.toml_reader import InputFileError, one_line
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
+from policies.levels import LevelKey, level_key, level_of
 from policysim.files.bad_rows import BadRows
-from policysim.files.data_table import DataTable, meanings, missing, numbers
+from policysim.files.data_table import DataTable, coded, meanings, missing, numbers
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.log_source import (
     CENSORED,
@@ -24,14 +26,17 @@ from policysim.logs.log_source import (
     EVENT,
     MISSING_OUTCOME,
     REFUSE,
+    STATE_KEYS,
     STATES,
     WORST,
+    ZERO_ONE,
     FollowUp,
     LogSource,
 )
 from policysim.logs.outcome_models import one_thread, with_products
 from policysim.logs.outcomes import place_in_study
-from policysim.logs.toml_text import toml_string
+from policysim.logs.rewards import MOST_WORDS
+from policysim.logs.toml_text import toml_string, toml_value
 from policysim.numbers import percent
 
 
@@ -325,22 +330,46 @@ def read_times(
     times, events = numbers(table[follow_up.time]), meanings(table[follow_up.event], follow_up.codes)
     columns = {follow_up.time: times, follow_up.event: events}
     gone = {name: missing(table[name], np.isnan(values)) for name, values in columns.items()}
-    wrong = {
-        follow_up.time: (~(np.isfinite(times) & (times >= 0)), "must be a time >= 0", ""),
-        follow_up.event: (
-            np.isnan(events),
-            event_wanted(follow_up),
-            f"; if 2 is the event and 1 is censored, write event = {{ column = {toml_string(follow_up.event)}, event = "
-            "2, censored = 1 }",
-        ),
-    }
-    for name, (rows, must, hint) in wrong.items():
-        bad.add_values(table, rows & ~gone[name], name, table[name].array, must, hint=hint)
-        if policy == REFUSE:
-            bad.add(table, gone[name], name, lambda _: MISSING_OUTCOME)
+    wrong = ~(np.isfinite(times) & (times >= 0)) & ~gone[follow_up.time]
+    bad.add_values(table, wrong, follow_up.time, table[follow_up.time].array, "must be a time >= 0")
+    _refuse_events(table, follow_up, np.isnan(events) & ~gone[follow_up.event], bad)
+    for name, rows in gone.items() if policy == REFUSE else ():
+        bad.add(table, rows, name, lambda _: MISSING_OUTCOME)
     absent = np.logical_or(*gone.values())
     states = np.where(absent | np.isnan(events), EVENT if policy == WORST else CENSORED, events).astype(np.intp)
     return np.where(absent, 0.0 if policy == WORST else np.nan, times), states, absent
+
+
+def _refuse_events(table: DataTable, follow_up: FollowUp, wrong: BoolArray, bad: BadRows) -> None:
+    """Events that are none of the codes: one line for each value, or for all if they are many."""
+    column, cells = follow_up.event, table[follow_up.event]
+    positions, keys = coded(cells)
+    places = np.unique(positions[wrong])
+    each = [(wrong & (positions == place), _instead_of_event(follow_up, keys, keys[place])) for place in places]
+    if len(places) > MOST_WORDS:
+        each = [(wrong, "")]
+    for rows, hint in each:
+        must, shown = event_wanted(follow_up), hint if bad.show else ""
+        bad.add_values(table, rows, column, cells.array, must, hint=shown, once=True)
+
+
+def _instead_of_event(follow_up: FollowUp, occurring: Sequence[LevelKey], key: LevelKey) -> str:
+    """What may be meant by a value that is none of the codes, of those that occur in a column, and what to write."""
+    column, value = toml_string(follow_up.event), toml_value(level_of(key))
+    if follow_up.codes == ZERO_ONE:
+        codes = "event = 2, censored = 1" if key == level_key("2") else "event = ..., censored = ..."
+        case = "if 2 is the event and 1 is censored" if key == level_key("2") else "if 1 and 0 are not its codes"
+        return f"; {case}, write event = {{ column = {column}, {codes} }}"
+    unused = [code for code in follow_up.codes if level_key(code) not in occurring]
+    if unused:
+        likest = max(
+            unused, key=lambda code: SequenceMatcher(None, code.casefold(), str(level_of(key)).casefold()).ratio()
+        )
+        state = STATE_KEYS[follow_up.codes[likest]]
+        return f"; did you mean {state} = {value} in place of {toml_value(level_of(level_key(likest)))}?"
+    competing = [level_of(level_key(code)) for code, state in follow_up.codes.items() if state == COMPETING]
+    added = toml_value([*competing, level_of(key)]) if competing else value
+    return f"; if it is another event, after which this one is impossible, write competing = {added} beside event"
 
 
 def event_wanted(follow_up: FollowUp) -> str:

@@ -16,10 +16,8 @@ from policysim.files.many_files import READABLE, files_of, is_many, kind_of
 from policysim.logs.binning import LEVEL_WANTED, is_level, read_feature
 from policysim.logs.log_source import (
     ACTIONS,
-    CENSORED,
     CHECK,
     COMPETING,
-    EVENT,
     FOLLOW_UP,
     JOINT,
     LINEAR,
@@ -28,6 +26,7 @@ from policysim.logs.log_source import (
     MOST_RECORDS,
     OUTCOME_MODELS,
     REFUSE,
+    STATE_KEYS,
     TABLE,
     THREE_TABLES,
     ZERO_ONE,
@@ -357,7 +356,7 @@ def read_event(table: TomlTable) -> tuple[str, dict[str, int]]:
         return table.column("event", ""), dict(ZERO_ONE)
     section = table.table("event")
     codes: dict[str, int] = {}
-    for key, state in {"event": EVENT, "censored": CENSORED, "competing": COMPETING}.items():
+    for state, key in STATE_KEYS.items():
         if key not in section and state == COMPETING:
             continue
         for value in _meant(section, key):

@@ -33,6 +33,8 @@ FOLLOW_UP = ("time", "event", "horizon")
 # What may have happened at the end of a patient's follow-up; and what a column of 0 and 1 says of it.
 CENSORED, EVENT, COMPETING = STATES = (0, 1, 2)
 ZERO_ONE = {"1": EVENT, "0": CENSORED}
+# By which key a study names its values.
+STATE_KEYS = {EVENT: "event", CENSORED: "censored", COMPETING: "competing"}
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"

@@ -78,12 +78,9 @@ def _refuse_words(table: DataTable, column: str, wrong: BoolArray, throughout: b
     are_words = all(isinstance(key, str) and key not in INFINITE for key in words)
     if throughout and bad.show and are_words and len(words) <= MOST_WORDS:
         codes = ", ".join(f"{toml_text(str(level_of(key)))} = ..." for key in sorted_keys(words))
-        bad.add(
-            table,
-            _first(wrong),
-            column,
-            lambda _: f"is words: give each its utility in [data], outcome = {{ {name} = {{ {codes} }} }}",
-        )
+        first = wrong & (np.arange(len(wrong)) == np.argmax(wrong))
+        instead = f"is words: give each its utility in [data], outcome = {{ {name} = {{ {codes} }} }}"
+        bad.add(table, first, column, lambda _: instead)
         return
     hint = f'; a value that means unknown is named in [data], such as unknown = {{ {name} = ["?"] }}'
     bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED, hint=hint)
@@ -101,23 +98,16 @@ def _check_unit(table: DataTable, columns: LogColumns, column: str, values: Floa
     meant = ", ".join(f"{value:g} = ..." for value in np.unique(values[np.isfinite(values)])) if are_codes else ""
     for other in others if are_codes else [None]:
         rows = outside if other is None else values == other
-        hint = f" (so are {np.count_nonzero(rows):,} rows)"
+        hint = ""
         if other is None:
-            hint += f"; range = [LOWEST, HIGHEST] in [data] is that of the utility, {outcome_formula(columns)}"
+            hint = f"; range = [LOWEST, HIGHEST] in [data] is that of the utility, {outcome_formula(columns)}"
         elif bad.show:
-            hint += (
+            hint = (
                 f"; in [data] write unknown = {{ {name} = [{other:g}] }} if it means unknown, outcome = {{ {name} = "
                 f"{{ {meant} }} }} with the utility of each value if these are codes, or else range = [LOWEST, HIGHEST]"
             )
         must = "must be within [0, 1], or declare the range"
-        bad.add_values(table, _first(rows), column, table[column].array, must, hint=hint)
-
-
-def _first(rows: BoolArray) -> BoolArray:
-    """The first of some rows alone."""
-    first = np.zeros(len(rows), dtype=np.bool_)
-    first[np.argmax(rows)] = True
-    return first
+        bad.add_values(table, rows, column, table[column].array, must, hint=hint, once=True)
 
 
 def _check_range(

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from envs.toml_reader import unknown
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, sorted_keys
 from policysim.errors import optional
-from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.bad_rows import NEARLY_ALL, BadRows, DataError, are_nearly_all
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.adjusters import Covariates
 from policysim.logs.clusters import folds_of_clusters
@@ -21,6 +22,8 @@ from policysim.logs.log_source import EQUAL, EXCLUDE
 from policysim.logs.outcome_models import one_thread, with_products
 from policysim.logs.toml_text import toml_string
 
+# The mean of numbers above 1 that are weights, and not per cent.
+MOST_WEIGHT = 10
 # Of so many values that nobody has declared, some cannot be meant as treatments.
 MOST_UNDECLARED = 100
 
@@ -115,16 +118,30 @@ ONE_TREATMENT = 'propensity = "estimate" needs at least two treatments that occu
 
 def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray:
     """A column of probabilities, (n_rows,); those outside (0, 1] are bad rows."""
-    values = numbers(table[column])
+    cells = table[column]
+    values = numbers(cells)
     outside = ~((values > 0) & (values <= 1))
-    bad.add_values(
-        table,
-        outside,
-        column,
-        table[column].array,
-        "must be a probability > 0 and <= 1, that of the treatment that the row got",
-    )
+    must = "must be a probability > 0 and <= 1, that of the treatment that the row got"
+    hint = _instead_of_probabilities(values, cells) if are_nearly_all(outside) else ""
+    bad.add_values(table, outside, column, cells.array, must, hint=hint)
     return values
+
+
+def _instead_of_probabilities(values: FloatArray, cells: pd.Series) -> str:
+    """What a column that nearly everywhere is no probability holds, and what to do about it; "" if that is not known.
+
+    Of k treatments, 1 / p is k on average, and p is at least 1 / k on average: of fewer than ten, numbers above 1 are
+    weights 1 / p if their mean is below 10, and per cent if it is above.
+    """
+    if np.isnan(values).all():
+        in_percent = cells.astype(str).str.strip().str.endswith("%").mean() >= NEARLY_ALL
+        return "; it is in per cent: divide by 100, and leave out the sign" if in_percent else ""
+    if np.mean(values > 1) < NEARLY_ALL:
+        return ""
+    above = values[values > 1]
+    if above.mean() > MOST_WEIGHT and above.max() <= 100:
+        return "; it looks like per cent: divide by 100"
+    return "; it looks like a weight 1/p: give p"
 
 
 def lot(propensity: str | tuple[float, ...], n_actions: int) -> FloatArray | None:

@@ -63,6 +63,15 @@ def test_what_the_beginning_shows_is_recognised(tmp_path, content, columns, rows
         ("a,b;c,d\n1,2;3,4\n", ":1: , or ; may stand between columns"),
         ("heart failure\nlung cancer\nkidney stone\n", ":1: is it one column of words, or are there more?"),
         ("Trial of 2024\na,b,c\n1,2,3\n", ":1: has 1 column, and all rows below have 3: a title? remove it"),
+        (
+            "Trial, 2024\nby, for, me\na,b,c,d\n1,2,3,4\n",
+            ":1: a title of 2 lines? remove them: they have 2, 3 columns, and",
+        ),
+        ("Trial, A or B\na;b;c\n1;x;2\n2;y;3\n3;z;4\n", ":1: has 1 column, and all rows below have 3: a title?"),
+        (f"Trial\na,b,c\n{12 * '1,x,2'}\n".replace("21", "2\n1") + "Source: me\n", ":1: has 1 column, and most rows"),
+        ("a,b,c\n1,2\n3,4\n", ":1: has 3 columns, and all rows below have 2: a name too many?"),
+        ("a,b,,\n1,2,,\n3,4,,5\n", ":3: row 2: column 4 has no name, and a value: name it in the header"),
+        ("1,A,30,f,1\n2,B,59,m,1\n", ":1: two columns are named '1': its first line has numbers, and is no header"),
         ("a b c\n1 2 3 4\n2 2 3 4\n", ":1: has 3 columns, and all rows below have 4: name the first column, too"),
         ("#a,b\n1,2\n3,4\n", ":1: begins with # and has as many columns as the next line"),
         ("sep=:\na:b\n", ":1: sep=: is none of"),
@@ -82,6 +91,77 @@ def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused_in_one_line(tmp_p
         rows_of(tmp_path, content)
     (line,) = str(error.value).splitlines()
     assert line.startswith(f"{tmp_path / 't.csv'}{said}"), line
+
+
+# The sign, what separates columns, and numbers with it: as a decimal sign, and between thousands.
+THOUSANDS = [
+    (";", ["850", "1#205", "1#317"]),  # between thousands, or 1.205 and 850.000
+    (";", ["30#000", "59#000"]),
+    ("\t", ["850", "1#210", "1#317"]),  # no program that writes 850 writes 1.210 for 1.21
+    (",", ["850", "1#210", "1#317"]),
+    (";", ["1#205#000", "1#317"]),
+]
+DECIMALS = [
+    (";", ".,", ["0#125", "1#205", "850"]),  # no thousands begin with 0
+    (";", ".,", ["12#5", "1#205", "850"]),
+    (";", ".,", ["1#2055", "1#205", "850"]),
+    (";", ".,", ["1205#500", "1#205", "850"]),
+    (",", ".", ["1#205", "2#340", "3#850"]),  # of a program that writes three decimals
+    (",", ".", ["850", "1#205", "1#317"]),  # and of one that leaves out what is 0
+    ("\t", ".", ["850", "1#205", "1#317"]),
+]
+
+
+def column_of(separator, cells, sign):
+    quoted = [f'"{cell}"' if separator == sign else cell for cell in (cell.replace("#", sign) for cell in cells)]
+    return "".join(f"{cell}{separator}x\n" for cell in ["cost", *quoted])
+
+
+@pytest.mark.parametrize("sign", [".", ","])
+@pytest.mark.parametrize(("separator", "cells"), THOUSANDS)
+def test_points_and_commas_that_may_stand_between_thousands_are_asked_about(tmp_path, separator, cells, sign):
+    content, word = column_of(separator, cells, sign), {".": "point", ",": "comma"}[sign]
+    if separator == sign:
+        with pytest.raises(DataError, match="cost: is a number with a comma"):
+            rows_of(tmp_path, content)
+        return
+    with pytest.raises(DataError) as error:
+        rows_of(tmp_path, content)
+    line = 2 + next(place for place, cell in enumerate(cells) if "#" in cell)
+    said = f":{line}: has a number with a {word}, and all such may have {word}s between thousands: remove them, or"
+    assert str(error.value).startswith(f"{tmp_path / 't.csv'}{said}")
+    assert f'state decimal = "{sign}" (in' in str(error.value)
+    as_decimals = [cell.replace("#", ".") if cell.count("#") < 2 else cell.replace("#", sign) for cell in cells]
+    found = [row[0] for row in rows_of(tmp_path, content, decimal=sign)[1]]
+    assert found == as_decimals
+
+
+@pytest.mark.parametrize(("separator", "signs", "cells"), DECIMALS)
+def test_decimals_that_cannot_be_thousands_are_read(tmp_path, separator, signs, cells):
+    for sign in signs:
+        found = [row[0] for row in rows_of(tmp_path, column_of(separator, cells, sign))[1]]
+        assert found == [cell.replace("#", ".") for cell in cells]
+
+
+def test_columns_without_name_and_values_are_left_out(tmp_path):
+    for content in ("a,b,,\n1,x,,\n2,y, ,\n", "a,,b,\n1,,x,\n2, ,y,\n", "a;b;;\n1;x;;\n2;y;;\n"):
+        assert rows_of(tmp_path, content) == (["a", "b"], [["1", "x"], ["2", "y"]])
+    # The numbers of rows, as R writes them, are a column.
+    assert rows_of(tmp_path, ",a\n1,x\n2,y\n") == (["", "a"], [["1", "x"], ["2", "y"]])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_each_file_is_recognised_by_itself_whatever_its_ending(tmp_path, separator):
+    content = "id,A,B\n1,0,1\n2,1,0\n".replace(",", separator)
+    for name in ("t.tsv", "t.csv", "t.tsv.gz"):
+        packed = gzip.compress(content.encode()) if name.endswith(".gz") else content
+        assert rows_of(tmp_path, packed, name) == (["id", "A", "B"], [["1", "0", "1"], ["2", "1", "0"]])
+    # Of a .tsv with tabs nothing else can be meant.
+    assert rows_of(tmp_path, "a,b\tc,d\n1,2\t3,4\n", "t.tsv")[0] == ["a,b", "c,d"]
+    other = ";" if separator != ";" else ","
+    (tmp_path / "t.csv").write_text(content)
+    said = read_table(tmp_path / "t.csv", stated=CsvFormat(separator=other)).unknown_column("id")
+    assert "if it is more than one column, state separator = " in said
 
 
 @pytest.mark.parametrize(

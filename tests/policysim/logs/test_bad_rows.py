@@ -147,3 +147,24 @@ def test_of_three_files_the_row_with_nearly_all_weight_is_that_of_the_treatment(
     }
     (line,) = refused(load, known.replace('file = "trial.csv"', files), **frames)
     assert line.startswith(f"{(tmp_path / 'given.csv').as_posix()}:28: row 27: p: 1e-09: this row alone has ")
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([20, 80], "got '20' (so are 48 rows); it looks like per cent: divide by 100"),
+        ([5, 1.25], "got '5.0' (so are 48 rows); it looks like a weight 1/p: give p"),
+        ([101, 400], "got '101' (so are 48 rows); it looks like a weight 1/p: give p"),
+        (["20%", "80 %"], "got '20%' (so are 48 rows); it is in per cent: divide by 100, and leave out the sign"),
+        (["low", "high"], "got 'low' (so are 48 rows)"),
+        ([0, -1], "got '0' (so are 48 rows)"),
+    ],
+)
+def test_propensities_that_are_none_throughout_are_named_once_with_the_likely_cause(
+    load, section, small_trial, cells, said
+):
+    trial = pd.concat([small_trial] * 8, ignore_index=True).assign(p=cells * 24)
+    (line,) = refused(load, section.replace('"equal"', '"p"'), trial__csv=trial)
+    assert line.endswith(
+        f":2: row 1: p: must be a probability > 0 and <= 1, that of the treatment that the row got, {said}"
+    )

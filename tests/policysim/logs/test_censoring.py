@@ -3,6 +3,8 @@
 Hazards that depend on the patient, and competing events, are held against sums over patients that are written out.
 """
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -232,6 +234,37 @@ def test_bad_times_and_events_are_told_by_row(load, followed, times):
     ):
         assert any(f"row {row}: {words}" in line for line in said), said
     assert len(said) == 5
+
+
+STATUS = ["Dead (disease)", "lost", "Dead, other", "Dead, other", "lost", "Dead (disease)"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ('event = "Dead (disease)", censored = "lost"', 'write competing = "Dead, other" beside event'),
+        ('event = "dead (disease)", censored = "lost", competing = "Dead, other"',
+         'did you mean event = "Dead (disease)" in place of "dead (disease)"?'),
+        ('event = "Dead (disease)", censored = "Lost", competing = "Dead, other"',
+         'did you mean censored = "lost" in place of "Lost"?'),
+    ],
+)  # fmt: skip
+def test_an_event_that_is_none_of_the_codes_is_named_once_with_what_to_write(load, followed, times, codes, said):
+    text = followed.replace('event = "ill"', f'event = {{ column = "ill", {codes} }}')
+    assert text != followed
+    with pytest.raises(ValueError) as error:
+        load(text, trial__csv=times.assign(ill=STATUS))
+    (line,) = str(error.value).splitlines()
+    first = STATUS.index(re.search(r"got '(.*)'", line)[1])
+    assert f": row {first + 1}: ill: must be " in line and " (so are 2 rows); " in line and line.endswith(said)
+
+
+def test_numbers_that_are_none_of_the_codes_are_named_once(load, followed, times):
+    text = followed.replace('event = "ill"', 'event = { column = "ill", event = 5, censored = 1, competing = 3 }')
+    with pytest.raises(ValueError) as error:
+        load(text, trial__csv=times.assign(ill=[3, 1, 2, 2, 2, 1]))
+    (line,) = str(error.value).splitlines()
+    assert line.endswith("got '2' (so are 3 rows); did you mean event = 2 in place of 5?")
 
 
 def test_rows_without_a_time_are_left_out_or_count_as_an_event_at_once(load, followed, times):

@@ -84,7 +84,7 @@ def test_words_in_the_first_row_are_no_header_where_no_numbers_are_below(load, t
 def test_numbers_where_a_header_must_be_are_told_so(load, trial, tmp_path):
     trial.to_csv(tmp_path / "trial.csv", index=False, header=False)
     with pytest.raises(
-        DataError, match=r"trial.csv: two columns are named '0': its first line is numbers, and no heade"
+        DataError, match=r"trial.csv:1: two columns are named '0': its first line has numbers, and is no head"
     ):
         load(SECTION)
 
@@ -212,7 +212,7 @@ def test_three_matrices_of_0_and_1_are_a_log(tmp_path):
     for name, table in three.items():
         paths[name] = tmp_path / f"{name}.csv"
         np.savetxt(paths[name], table, fmt="%d", delimiter=",")
-    with pytest.raises(ValueError, match="its first line is numbers"):
+    with pytest.raises(ValueError, match="its first line has numbers"):
         ps.read_log(**paths, outcome=0, propensity="equal")
     read = ps.read_log(**paths, header=False, treatments={"0": "a", "1": "b", "2": "c"}, outcome=0, propensity="equal")
     pd.testing.assert_frame_equal(read, log)

@@ -49,11 +49,17 @@ def test_bad_rows_are_named(changed, said):
 
 def test_twenty_rows_are_named_then_counted():
     with pytest.raises(DataError) as error:
-        evaluate_log(long_log(1000, propensity=2.0), policy(1000))
+        evaluate_log(long_log(1000, propensity=wrong(1000, range(800), 2.0, 0.5)), policy(1000))
     assert str(error.value).splitlines() == [
         *(f"log: row {row}: {CHANCE}, got 2.0" for row in range(20)),
-        "... and 980 more",
+        "... and 780 more",
     ]
+
+
+def test_a_column_that_is_wrong_throughout_is_named_in_one_line():
+    with pytest.raises(DataError) as error:
+        evaluate_log(long_log(1000, propensity=2.0), policy(1000))
+    assert str(error.value) == f"log: row 0: {CHANCE}, got 2.0 (so are 1,000 rows)"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_twenty_rows_are_named_then_counted():
         (np.full((30, 2), 0.6), "^probabilities: row 0: a, b: must sum to 1 within 1e-06, got a sum of 1.2\n"),
         (
             np.tile([1.5, -0.5], (30, 1)),
-            r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5\nprobabilities: row 0: b: .*, got -0.5\n",
+            r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5 \(so are 30 rows\)\nprobabilities: row 0: b: ",
         ),
         ([[0.5, 0.5], [1.0]], "probabilities must be an array of numbers"),
     ],
