@@ -103,8 +103,6 @@ def test_a_disk_that_is_full_half_way_is_told_in_one_line_and_nothing_stays(here
                 "randomised",
                 "--features",
                 "note",
-                "--missing",
-                "note=level",
             ),
         ],
     }[command]
