@@ -286,11 +286,64 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, frame: pd.DataFram
     rows, step = _looked_at(log)
     among = f" among every {step}th row" if step > 1 else ""
     return [
-        f"no overlap, {hole.in_words(log.names[hole.action])}{among}. The log does not show the effect of "
-        f"{log.names[hole.action]} on them: it is extrapolated, and no interval covers that."
+        _no_overlap(hole, log.names[hole.action], among)
         for hole in find_holes(log, frame)
         if probabilities[rows, hole.action] @ hole.rows > 0
     ]
+
+
+def _no_overlap(hole: Hole, name: str, among: str = "") -> str:
+    return (
+        f"no overlap, {hole.in_words(name)}{among}. The log does not show the effect of {name} on them: it is "
+        "extrapolated, and no interval covers that."
+    )
+
+
+def _levels(log: Log) -> list[tuple[str, BoolArray]]:
+    """Each level of each declared feature in words, "sex = f" or "age ≥ 60", and its rows."""
+    found = []
+    for feature in log.space.features:
+        codes, labels = log.space.groups(feature.name)
+        level = codes[log.records]
+        named = f"{feature.name} " if feature.cuts else f"{feature.name} = "
+        found += [(f"{named}{label}", level == code) for code, label in enumerate(labels)]
+    return found
+
+
+def _empty_levels(log: Log, among: BoolArray, hits: BoolArray) -> Iterator[tuple[str, int, BoolArray]]:
+    """The levels of which no row is a hit, with their patients among some rows, and their rows.
+
+    They count if this had a probability below `ALARM`, shared by all levels and arms (Bonferroni), were each patient a
+    hit with `PART` of the share that they are among all these rows.
+    """
+    counts = np.ones(log.data.n_rows) if log.data.counts is None else log.data.counts
+    share = PART * counts[among & hits].sum() / max(1.0, counts[among].sum())
+    levels = _levels(log)
+    for where, rows in levels:
+        n = counts[among & rows].sum()
+        empty = not (among & hits & rows).any()
+        if empty and (1 - share) ** n < ALARM / (len(levels) * log.data.n_actions):
+            yield where, int(n), rows
+
+
+def _without_arm(log: Log) -> Iterator[str]:
+    """Levels of which nobody got an arm, where propensities are estimated: nothing is known of them but by a model."""
+    data = log.data
+    for arm, name in enumerate(data.names):
+        hits = data.actions == arm
+        for where, n, rows in _empty_levels(log, np.ones(data.n_rows, dtype=np.bool_), hits):
+            yield _no_overlap(Hole(arm, where, 0, n, rows), name)
+
+
+def _without_outcome(log: Log) -> Iterator[str]:
+    """Levels of which nobody in an arm has an outcome: a model extrapolates it from others."""
+    data = log.data
+    for arm, name in enumerate(data.names):
+        for where, n, _ in _empty_levels(log, data.actions == arm, data.known.weights > 0):
+            yield (
+                f"{where}: nobody with {name} has an outcome (0 of {n:,} patients). The log does not show the effect "
+                f"of {name} on them: it is extrapolated, and no interval covers that."
+            )
 
 
 def _looked_at(log: LoggedData) -> tuple[IntArray, int]:
@@ -378,7 +431,10 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     if is_column(source.propensity):
         allocation = _recorded(log, str(source.propensity))
-    return LogCaveats([*_clusters(log), *allocation, *where_caveats(data, by_lot, log.covariates)], others)
+    overlap = where_caveats(data, by_lot, log.covariates)
+    if not overlap and source.propensity == ESTIMATE and data.whole_clusters is None:
+        overlap = list(_without_arm(log))
+    return LogCaveats([*_clusters(log), *allocation, *overlap, *_without_outcome(log)], others)
 
 
 def _clusters(log: Log) -> Iterator[str]:
@@ -481,13 +537,11 @@ def _misfits(log: Log, data: LoggedData) -> list[Misfit]:
     Tested at `DOUBTFUL`, shared by all arms and groups (Bonferroni). An arm is named once: with all patients, or else
     with the level whose sum is least probable.
     """
-    groups = [("", np.zeros(data.n_rows, dtype=np.intp))]
-    for name in log.space.names:
-        codes, labels = log.space.groups(name)
-        groups += [(f" with {name} = {label}", codes[log.records] - level) for level, label in enumerate(labels)]
+    groups = [("", np.ones(data.n_rows, dtype=np.bool_))]
+    groups += [(f" with {where}", rows) for where, rows in _levels(log)]
     found, limit = [], DOUBTFUL / (len(groups) * data.n_actions)
     for arm in np.unique(data.actions):
-        sums = [_weights(data, data.actions == arm, codes == 0) for _, codes in groups]
+        sums = [_weights(data, data.actions == arm, rows) for _, rows in groups]
         doubtful = [place for place, each in enumerate(sums) if each.chance < limit]
         if doubtful:
             place = 0 if doubtful[0] == 0 else min(doubtful, key=lambda each: sums[each].chance)

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from small_trials import make_trial
 
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, Observed
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimators import range_caveats
 
@@ -111,6 +112,26 @@ def test_true_propensities_are_believed_however_small(chance):
 
 def _recorded_errors(log, source):
     return [text for text in log_caveats(log, source).errors if "does not fit" in text]
+
+
+@pytest.mark.parametrize("of_outcomes", [False, True])
+def test_a_level_of_which_nobody_got_an_arm_or_has_an_outcome_is_named_as_soon_as_chance_would_not_do_it(of_outcomes):
+    told = []
+    for n_rows in (40, 60, 90, 150, 250, 400):
+        source, log, _ = recorded(n_rows)
+        name, inside = log.space.names[1], log.space.codes(log.records)[:, 1] == 2
+        actions = np.where(inside & ~of_outcomes, 0, log.data.actions)
+        seen = ~(inside & (actions == 1)) if of_outcomes else np.ones(n_rows, dtype=bool)
+        among = actions == 1 if of_outcomes else np.ones(n_rows, dtype=bool)
+        share = (seen if of_outcomes else actions == 1)[among].mean()
+        chance = binom.pmf(0, np.count_nonzero(inside & among), 0.4 * share)
+        n_levels = sum(len(feature.levels) for feature in log.space.features)
+        data = replace(log.data, actions=actions, observed=Observed(log.data.rewards, seen.astype(float)))
+        said = " ".join(log_caveats(replace(log, data=data), replace(source, propensity="estimate")).errors)
+        empty = f"{name} = {log.space.groups(name)[1][2]}: nobody {'with' if of_outcomes else 'got'} 1"
+        told.append(chance < 0.01 / (2 * n_levels))
+        assert (empty in said) == told[-1]
+    assert {*told} == {False, True}
 
 
 def test_an_impossible_value_and_an_interval_of_nearly_everything_are_called_that():

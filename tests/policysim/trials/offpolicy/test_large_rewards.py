@@ -67,9 +67,8 @@ def test_larger_rewards_are_refused_with_the_value_and_what_is_allowed(size, tmp
     log(4 * size).to_csv(path, index=False)
     pd.DataFrame({"x": [0, 1, 2], "p_a": 0.5, "p_b": 0.5}).to_csv(policy, index=False)
     assert main(["evaluate", str(path), "--table", str(policy)]) == 3
-    lines = capsys.readouterr().err.splitlines()
-    assert all("must be a finite number within ±1e+50, got" in line for line in lines[:-1])
-    assert len(lines) == 21
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "row 1: reward: must be a finite number within ±1e+50, got" in line and f"(so are {N} rows)" in line
 
 
 @pytest.mark.parametrize(
