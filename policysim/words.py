@@ -22,6 +22,8 @@ TIGHT = 1e-6
 KEEP = 0.8
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 NO_ADVICE = "not medical advice"
+# The advice of a log with signs of errors that no interval covers.
+UNANSWERABLE = "This log cannot answer the question: see the warning."
 
 
 def guesses(loss: float) -> float:

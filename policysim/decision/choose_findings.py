@@ -32,8 +32,10 @@ from policysim.words import FOR_ALL, unused
 MOST_MECHANISMS = 6
 # What is chosen: a mechanism that is better than the best single treatment; a single treatment that meets the demands;
 # the best single treatment, because no mechanism that meets them is shown to be better; the best for each, of which
-# only a randomised copy is seen. Or nothing: because no mechanism can, or because none was found.
+# only a randomised copy is seen. Or nothing: because no mechanism can, because none was found, or because the log is
+# doubtful.
 MECHANISM, SINGLE, UNSURE, EACH, IMPOSSIBLE, OPEN = "mechanism", "single", "unsure", "each", "impossible", "open"
+DOUBTED = "doubted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,8 @@ def find(
         What each policy, and each treatment for everyone, is worth in each version of the model; None if the stated
         numbers alone are known.
     held_out : DataFrame, optional
-        Of a log: policy, value, low, high and verdict on patients held out, which then decide.
+        Of a log: policy, value, low, high and verdict on patients held out, which then decide. Beside
+        `.attrs["errors"]` of the log nothing is chosen; `.attrs["others"]` are further warnings.
     study : Study, optional
         What the problem was made from.
     """
@@ -166,7 +169,9 @@ def find(
     )
     published = study is not None and study.seen == "publication"
     better = {*verdicts.loc[verdicts["verdict"] == BETTER, "policy"]}
-    choice, chosen = decided(choices, better, each if published else None)
+    about_log = {} if held_out is None else held_out.attrs
+    errors = about_log.get("errors", ())
+    choice, chosen = (DOUBTED, None) if errors else decided(choices, better, each if published else None)
     mechanism = chosen if choice == MECHANISM else next(iter(sorted(needs, key=lambda row: not row["allowed"])), None)
     candidates = _candidates(problem, choices, labels, chosen=chosen, mechanism=mechanism, each=each)
     demands = [row for candidate in candidates for row in _checked(problem, choices.wish, candidate)]
@@ -186,7 +191,7 @@ def find(
         verdicts=verdicts,
         versions=0 if versions is None else versions.options["draw"].nunique(),
         of_log=held_out is not None,
-        clusters=0 if held_out is None else held_out.attrs.get("clusters", 0),
+        clusters=about_log.get("clusters", 0),
         choice=choice,
         chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
         single=next(candidate.letter for candidate in candidates if candidate.gives(best_single)),
@@ -215,7 +220,9 @@ def find(
         leaks=pd.DataFrame(),
         warnings=(
             *(() if uses_hidden(problem) else (unused(),)),
-            *(() if held_out is None or held_out.attrs.get("best_arm", True) else (NO_BEST_ARM,)),
+            *errors,
+            *about_log.get("others", ()),
+            *(() if about_log.get("best_arm", True) else (NO_BEST_ARM,)),
         ),
         details=details,
     )

@@ -13,7 +13,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, Wish, choose
-from policysim.decision.choose_findings import find
+from policysim.decision.choose_findings import DOUBTED, find
 from policysim.decision.choose_words import screen_of
 from policysim.decision.redraws import redrawn
 from policysim.errors import EXIT_CHECK, UsageError
@@ -115,7 +115,8 @@ def report_of_choices(
     labels = labels_of(study, problem)
     findings = find(problem, choices, labels, versions=versions, held_out=held_out, study=study)
     proof = choices.certificate
-    done = bool(findings.details.chosen) or choices.verdict in {Verdict.CAN, Verdict.MAY}
+    answered = findings.details.chosen or choices.verdict in {Verdict.CAN, Verdict.MAY}
+    done = bool(answered) or findings.details.choice == DOUBTED  # as of a comparison that draws no conclusion
     return Report(
         findings=findings,
         screen=screen_of(findings, labels),

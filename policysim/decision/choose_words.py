@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from policysim.decision.choose_findings import EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
+from policysim.decision.choose_findings import DOUBTED, EACH, IMPOSSIBLE, MECHANISM, OPEN, SINGLE, UNSURE, ChooseDetails
 from policysim.decision.demands import SCANNED
 from policysim.numbers import (
     DIGITS,
@@ -34,12 +34,16 @@ from policysim.report.findings import EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
-from policysim.words import in_a_row
+from policysim.words import UNANSWERABLE, in_a_row
 
 # Digits of a value beside its limit, and of a limit: two could be equal.
 VALUE_DIGITS, MOST_DIGITS = 4, 6
 # The lead is bounded per so many patients, and guesses and shares are counted of a hundred.
 LEAD_PER, HUNDRED = 100_000, 100
+NOTHING_CHOSEN = {
+    DOUBTED: UNANSWERABLE,
+    IMPOSSIBLE: "No mechanism can meet all these demands: that is proved. Choose others.",
+}
 
 
 def screen_of(findings: Findings, labels: Labels) -> Screen:
@@ -47,7 +51,8 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     details: ChooseDetails = findings.details
     options = findings.options[findings.options["section"] == "option"]
     introduced = [Option(row["option"], title_of(row), hides(row)) for row in rows_of(options)]
-    demands = "Does an option meet them? In brackets, what it has."
+    fitted = " by the fitted scores" if details.of_log else ""
+    demands = f"Does an option meet them? In brackets, what it has{fitted}."
     lines = [
         Line("Demands", demands, tuple(_demand_rows(details, labels))),
         Line("Not possible", _impossible(details, labels)),
@@ -89,8 +94,8 @@ def advice(findings: Findings) -> str:
     """What to choose, and why; never against a verdict."""
     details: ChooseDetails = findings.details
     second = next((row for row in rows_of(findings.options) if row["option"] == "B"), None)
-    if details.choice == IMPOSSIBLE:
-        return "No mechanism can meet all these demands: that is proved. Choose others."
+    if details.choice in NOTHING_CHOSEN:
+        return NOTHING_CHOSEN[details.choice]
     if details.choice == SINGLE:
         return f"Choose {details.chosen}: it gives everyone the same treatment, meets the demands, and needs no ε."
     if details.choice == EACH:
@@ -217,6 +222,7 @@ def _cost(findings: Findings, labels: Labels) -> str:
     if findings.differences.empty or details.choice in {EACH, SINGLE}:
         return ""
     (of_utility,) = rows_of(findings.differences[findings.differences["outcome"] == UTILITY])
+    held_out = details.of_log and math.isfinite(of_utility["low"])
     saved = "less" if of_utility["value"] >= 0 else "more"
     texts = [f"{about(details.patients * of_utility['value'])} {saved} utility lost"]
     if details.lead is not None:
@@ -229,7 +235,9 @@ def _cost(findings: Findings, labels: Labels) -> str:
     if details.single != "A" and details.versions:
         versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
-    return f"Per {plain(details.patients)} patients: {' and '.join(texts)}.{sure}"
+    how = " who were not used to build B" if held_out else ", by the fitted scores" if details.of_log else ""
+    doubt = ": no conclusion" if details.choice == DOUBTED else ""
+    return f"Per {plain(details.patients)} patients{how}: {' and '.join(texts)}{doubt}.{sure}"
 
 
 def _table(findings: Findings, labels: Labels) -> Grid:
@@ -238,8 +246,9 @@ def _table(findings: Findings, labels: Labels) -> Grid:
     table, per = findings.options, details.patients
     losses = table["loss"].astype(np.float64)
     in_rows = rows_of(table)
+    title = f"At its least ε{', fitted' if details.of_log else ''}"
     columns = {
-        "At its least ε": [f"{row['option'] or ' '}  {row['title']}" for row in in_rows],
+        title: [f"{row['option'] or ' '}  {row['title']}" for row in in_rows],
         "ε": [plain(row["epsilon"]) if row["hides"] == "nothing" else least(row["epsilon"]) for row in in_rows],
     }
     for outcome in filter(None, dict.fromkeys([details.lead, *details.wish.at_most])):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,11 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, LINEAR, REFUSE, LogColumn
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.progress import SILENT, Progress
+from policysim.report.findings import NOT_SHOWN, verdict_of_interval
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
-from policysim.trials.diagnostics import where_caveats
+from policysim.trials.diagnostics import LogCaveats, log_caveats, where_caveats
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate, moments
 from policysim.trials.outside_policy import OutsidePolicy, require_allowed
@@ -265,6 +266,9 @@ class LogToEvaluate:
         `clusters` there are, if any.
     looked_at : DataFrame
         Where overlap is looked for: all that was known, if possible before numbers were cut into levels.
+    doubts : LogCaveats
+        What may be wrong with it, of the log of a study; of a file nothing says how treatments were given. Beside
+        errors nothing is concluded.
     """
 
     table: DataTable
@@ -272,6 +276,7 @@ class LogToEvaluate:
     known: pd.DataFrame
     about: Mapping[str, Any]
     looked_at: pd.DataFrame
+    doubts: LogCaveats = field(default_factory=LogCaveats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +319,7 @@ def read_study_log(
         "unknown": dict(log.unknown),
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
-    return LogToEvaluate(table, log.data, known, about, log.covariates)
+    return LogToEvaluate(table, log.data, known, about, log.covariates, log_caveats(log, study.log))
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
@@ -478,6 +483,11 @@ class PolicyOnLog:
     outcome_model: str
     use: pd.DataFrame
 
+    @property
+    def verdict(self) -> str:
+        """Whether the policy is better than one arm for everyone."""
+        return NOT_SHOWN if self.log.doubts.errors else verdict_of_interval(*self.difference.interval)
+
 
 def evaluate_policy(
     log: LogToEvaluate,
@@ -587,5 +597,6 @@ def estimated(
 ) -> OffPolicyEstimate:
     """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
     found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    where = where_caveats(log.data, probabilities, log.looked_at)
+    known = {*log.doubts.errors, *log.doubts.others}
+    where = [text for text in where_caveats(log.data, probabilities, log.looked_at) if text not in known]
     return replace(found, warnings=(*where, *found.warnings))

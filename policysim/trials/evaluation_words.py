@@ -9,14 +9,13 @@ from typing import Any
 
 from policysim.logs.log_source import EXCLUDE, WORST, unknown_words
 from policysim.numbers import interval, percent, plain, rounded, supported_digits, with_interval
-from policysim.report.findings import verdict_of_interval
 from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
 from policysim.trials.trial_words import CONCLUSIONS
 from policysim.utility import COSTS
-from policysim.words import NO_ADVICE, in_a_row
+from policysim.words import NO_ADVICE, UNANSWERABLE, in_a_row
 
 PRIVATE = (
     "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
@@ -36,7 +35,10 @@ def evaluation_screen(evaluated: PolicyOnLog) -> Screen:
         lines=tuple(_lines(evaluated)),
         tables=(Grid(("Each arm given to everyone", "patients", "mean", "95\u00a0% interval"), tuple(rows)),),
         notes=(f"{PRIVATE} {evaluated.policy.privacy}",),
+        advice=UNANSWERABLE if evaluated.log.doubts.errors else "",
         warnings=(
+            *evaluated.log.doubts.errors,
+            *evaluated.log.doubts.others,
             *evaluated.estimate.warnings,
             *(f"one arm for everyone: {text}" for text in evaluated.difference.warnings),
         ),
@@ -55,8 +57,7 @@ def _about(evaluated: PolicyOnLog) -> Iterator[str]:
         WORST: f"{without}counted with the lowest reward of the declared range",
     }
     rows = treated.get(about["missing_rule"], "") if by_arm else f"all with {wanted}"
-    estimated = " Propensities were estimated: confounding is possible." if about["estimated_propensities"] else ""
-    yield f"{about['rows_read']:,} rows, {rows}; {log.data.n_patients:,} are used.{estimated}"
+    yield f"{about['rows_read']:,} rows, {rows}; {log.data.n_patients:,} are used."
     yield about["outcome"]
     yield about["censoring"]
     yield unknown_words(about["unknown"])
@@ -76,7 +77,7 @@ def _lines(evaluated: PolicyOnLog) -> Iterator[Line]:
     if evaluated.agreement:
         doubt = "Clipping biases the estimate" if estimate.clipped_share else kind.doubt
         yield Line("Exact value", _agreement(evaluated.agreement, doubt))
-    conclusion = CONCLUSIONS[verdict_of_interval(*difference.interval)].format("the policy")
+    conclusion = "no conclusion" if log.doubts.errors else CONCLUSIONS[evaluated.verdict].format("the policy")
     yield Line(
         "Minus one arm",
         f"{with_interval(difference.value, *difference.interval, sign=True)}: {conclusion}. The arm is the one "
@@ -145,6 +146,7 @@ def evaluation_document(evaluated: PolicyOnLog) -> dict[str, Any]:
     return {
         "log": log.table.name,
         **log.about,
+        "warnings": [*log.doubts.errors, *log.doubts.others],
         "arms": evaluated.arms.to_dict(orient="records"),
         "policy": evaluated.policy.title,
         "contraindicated": dict(evaluated.contraindicated),
@@ -153,6 +155,6 @@ def evaluation_document(evaluated: PolicyOnLog) -> dict[str, Any]:
         "estimate": asdict(evaluated.estimate),
         "use": evaluated.use.to_dict(orient="records"),
         "exact": agreement,
-        "best_single_arm": {**asdict(difference), "verdict": verdict_of_interval(*difference.interval)},
+        "best_single_arm": {**asdict(difference), "verdict": evaluated.verdict},
         "privacy": f"{PRIVATE} {evaluated.policy.privacy}",
     }

@@ -372,11 +372,13 @@ def judged_on_splits(
     DataFrame
         policy, value, low, high (of its difference from the arm for all that did best on the other folds, in utility,
         with its 95 % interval) and verdict; nothing is shown where errors that no interval covers have left signs.
-        `.attrs["clusters"]` is their number, 0 where patients are independent; `.attrs["best_arm"]` whether one arm is
-        shown to be better than each other.
+        `.attrs["errors"]` and `.attrs["others"]` are the `log_caveats`; `.attrs["clusters"]` is the number of
+        clusters, 0 where patients are independent; `.attrs["best_arm"]` whether one arm is shown to be better than each
+        other.
     """
     measured, _ = measured_on_splits(replace(study, by=()), log, policies, lambda _: policies, progress)
-    doubted = bool(log_caveats(log, study.log).errors)
+    doubts = log_caveats(log, study.log)
+    doubted = bool(doubts.errors)
     rows = []
     for policy in policies:
         value, low, high, _ = over_splits(everyones(measured[policy]))
@@ -384,6 +386,7 @@ def judged_on_splits(
     judged = pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
     means = utility_of_arms(log, arms_of(log, study.log))
     judged.attrs["best_arm"] = not doubted and bool((against_highest(means, log.data)["low"] > 0).all())
+    judged.attrs |= {"errors": tuple(doubts.errors), "others": tuple(doubts.others)}
     judged.attrs["clusters"] = 0 if log.data.clusters is None else log.data.n_units
     return judged
 

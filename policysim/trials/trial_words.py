@@ -21,7 +21,7 @@ from policysim.trials.trial_columns import PARTS
 from policysim.trials.trial_findings import ARM, EACH, EXPECTED, IN_TRACE, OPTION, PRIVATE, SAME
 from policysim.trials.trial_tables import ARM_LETTERS, INTERVAL, Unit, View, behind, short
 from policysim.utility import COSTS
-from policysim.words import NO_ADVICE, capital, in_a_row, odds_factor
+from policysim.words import NO_ADVICE, UNANSWERABLE, capital, in_a_row, odds_factor
 
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "made up for by a model", "worst": "counted as the worst"}
@@ -79,7 +79,7 @@ def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
 def _advice(view: View) -> str:
     """One sentence before all others, which obeys the verdicts on B and C."""
     if view.details.doubted:
-        return "This log cannot answer the question: see the warning."
+        return UNANSWERABLE
     draw = view.private
     not_better = f"{draw} or C" if view.against_a[EACH]["verdict"] == NOT_SHOWN else draw
     same = f"At {view.at} {draw} gives everyone the same arm, as A does: privacy does not decide between them."

@@ -10,7 +10,7 @@ from small_trials import OF_SUCCESS, make_trial
 
 from policysim.cli.main import main
 from policysim.decision.choose import Wish, choose
-from policysim.decision.choose_findings import EACH, MECHANISM, SINGLE, UNSURE, find
+from policysim.decision.choose_findings import DOUBTED, EACH, MECHANISM, SINGLE, UNSURE, find
 from policysim.decision.choose_report import to_judge
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, WORSE
 from policysim.study.labels import labels_of
@@ -123,3 +123,77 @@ def test_the_command_judges_a_log(tmp_path, capsys):
     (tmp_path / "trial.toml").rename(tmp_path / "out" / "study.toml")
     (tmp_path / "trial.csv").rename(tmp_path / "out" / "trial.csv")
     assert main(["reproduce", str(tmp_path / "out" / "manifest.json")]) == 0
+
+
+@pytest.fixture
+def villages(tmp_path):
+    """The study of a trial whose villages are each wholly in one arm, which it says nothing of."""
+    rng = np.random.default_rng(0)
+    village = np.repeat(np.arange(36), 10)
+    arm, sex = village % 2, rng.choice(["f", "m"], 360)
+    success = rng.random(360) < np.where(arm == (sex == "f"), 0.8, 0.3)
+    columns = {"arm": arm, "sex": sex, "village": [f"v{name}" for name in village], "y": success.astype(int)}
+    pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
+    path = tmp_path / "study.toml"
+    path.write_text(
+        '[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { y = 1 }\n'
+        '[data.treatments]\n0 = "old"\n1 = "new"\n[data.features]\nsex = { levels = ["f", "m"] }\n'
+    )
+    return path
+
+
+@pytest.mark.usefixtures("blank_drawings", "one_split")
+@pytest.mark.parametrize("demand", ["50%", "-1"])
+def test_nothing_is_chosen_where_compare_draws_no_conclusion(demand, villages, tmp_path, capsys):
+    warnings, exits = [], []
+    for command, *options in (["compare"], ["choose", f"--keep={demand}"]):
+        exits.append(main([command, str(villages), *options, "--json", "--out", str(tmp_path / command)]))
+        document = json.loads(capsys.readouterr().out)
+        warnings.append([text for text in document["warnings"] if text.startswith("village")])
+    assert warnings[0] == warnings[1] and "decides the treatment" in warnings[0][0]
+    assert exits == [0, 0]
+    assert (document["details"]["choice"], document["details"]["chosen"]) == (DOUBTED, "")
+    main(["choose", str(villages), f"--keep={demand}"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Warning: village" in words and "This log cannot answer the question: see the warning." in words
+    assert "Choose " not in words and "no conclusion" in words
+    # With the line that the warning gives, the planted gain is found.
+    villages.write_text(villages.read_text().replace("treatment =", 'cluster = "village"\ntreatment =', 1))
+    main(["choose", str(villages), "--keep=50%"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Warning: village" not in words and "Choose B" in words
+
+
+@pytest.mark.usefixtures("few_trees", "one_split")
+def test_choice_and_evaluation_name_confounding(villages, tmp_path, capsys):
+    rows = pd.read_csv(tmp_path / "trial.csv").drop(columns="village")
+    rows.to_csv(tmp_path / "trial.csv", index=False)
+    villages.write_text(villages.read_text().replace('"equal"', '"estimate"'))
+    (tmp_path / "policy.csv").write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
+    for command, *options in (["choose", "--keep", "50%"], ["evaluate", "--table", str(tmp_path / "policy.csv")]):
+        assert main([command, str(villages), *options]) == 0
+        words = " ".join(capsys.readouterr().out.split())
+        assert words.count("Warning: Propensities are estimated from the declared features") == 1
+
+
+def test_an_evaluation_concludes_nothing_where_compare_does_not(villages, tmp_path, capsys):
+    table = tmp_path / "policy.csv"
+    table.write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
+    asked = ["evaluate", str(villages), "--table", str(table)]
+    assert main(asked) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.startswith("Warning: village is left out of the study and decides the treatment")
+    assert "This log cannot answer the question" in words and "the policy is better" not in words
+    assert main([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["best_single_arm"]["verdict"] == NOT_SHOWN and document["best_single_arm"]["interval"][0] > 0
+    assert document["warnings"][0].startswith("village")
+
+
+@pytest.mark.usefixtures("one_split")
+def test_what_is_fitted_and_what_is_held_out_are_told_apart(villages, capsys):
+    villages.write_text(villages.read_text().replace("treatment =", 'cluster = "village"\ntreatment =', 1))
+    main(["choose", str(villages), "--keep", "50%"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "what it has by the fitted scores" in words and "At its least ε, fitted" in words
+    assert "patients who were not used to build B:" in words

@@ -134,7 +134,7 @@ def test_progress_counts_the_folds(trial, table):
 @pytest.mark.usefixtures("few_trees")
 def test_estimated_propensities_are_said_to_be(run, evaluated, trial, table):
     path = trial(propensity="estimate")
-    assert "confounding is possible" in " ".join(run("evaluate", path, "--table", table)[1].split())
+    assert "(confounding) biases every number here" in " ".join(run("evaluate", path, "--table", table)[1].split())
     assert evaluated(path, "--table", table)[1]["estimated_propensities"] is True
 
 
