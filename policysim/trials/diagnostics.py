@@ -299,15 +299,13 @@ def _no_overlap(hole: Hole, name: str, among: str = "") -> str:
     )
 
 
-def _levels(log: Log) -> list[tuple[str, BoolArray]]:
+def _levels(log: Log) -> Iterator[tuple[str, BoolArray]]:
     """Each level of each declared feature in words, "sex = f" or "age ≥ 60", and its rows."""
-    found = []
     for feature in log.space.features:
         codes, labels = log.space.groups(feature.name)
         level = codes[log.records]
         named = f"{feature.name} " if feature.cuts else f"{feature.name} = "
-        found += [(f"{named}{label}", level == code) for code, label in enumerate(labels)]
-    return found
+        yield from ((f"{named}{label}", level == code) for code, label in enumerate(labels))
 
 
 def _empty_levels(log: Log, among: BoolArray, hits: BoolArray) -> Iterator[tuple[str, int, BoolArray]]:
@@ -318,11 +316,11 @@ def _empty_levels(log: Log, among: BoolArray, hits: BoolArray) -> Iterator[tuple
     """
     counts = np.ones(log.data.n_rows) if log.data.counts is None else log.data.counts
     share = PART * counts[among & hits].sum() / max(1.0, counts[among].sum())
-    levels = _levels(log)
-    for where, rows in levels:
+    n_levels = sum(len(feature.levels) for feature in log.space.features)
+    for where, rows in _levels(log):
         n = counts[among & rows].sum()
         empty = not (among & hits & rows).any()
-        if empty and (1 - share) ** n < ALARM / (len(levels) * log.data.n_actions):
+        if empty and (1 - share) ** n < ALARM / (n_levels * log.data.n_actions):
             yield where, int(n), rows
 
 
@@ -537,15 +535,17 @@ def _misfits(log: Log, data: LoggedData) -> list[Misfit]:
     Tested at `DOUBTFUL`, shared by all arms and groups (Bonferroni). An arm is named once: with all patients, or else
     with the level whose sum is least probable.
     """
-    groups = [("", np.ones(data.n_rows, dtype=np.bool_))]
-    groups += [(f" with {where}", rows) for where, rows in _levels(log)]
-    found, limit = [], DOUBTFUL / (len(groups) * data.n_actions)
+    everybody = np.ones(data.n_rows, dtype=np.bool_)
+    found = []
     for arm in np.unique(data.actions):
-        sums = [_weights(data, data.actions == arm, rows) for _, rows in groups]
-        doubtful = [place for place, each in enumerate(sums) if each.chance < limit]
+        own = data.actions == arm
+        of_groups = [("", _weights(data, own, everybody))]
+        of_groups += [(f" with {where}", _weights(data, own, rows)) for where, rows in _levels(log)]
+        limit = DOUBTFUL / (len(of_groups) * data.n_actions)
+        doubtful = [(where, weights) for where, weights in of_groups if weights.chance < limit]
         if doubtful:
-            place = 0 if doubtful[0] == 0 else min(doubtful, key=lambda each: sums[each].chance)
-            found.append(Misfit(data.names[arm], groups[place][0], sums[place]))
+            where, weights = doubtful[0] if not doubtful[0][0] else min(doubtful, key=lambda each: each[1].chance)
+            found.append(Misfit(data.names[arm], where, weights))
     return found
 
 
