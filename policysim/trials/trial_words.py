@@ -332,7 +332,8 @@ def _trace_table(view: View) -> Grid:
 def _notes(view: View) -> Iterator[str]:
     yield (
         "All are made from some of the patients and judged on the others. Intervals hold 95\u00a0%, each by itself. "
-        "A second treatment of a patient leaks again, up to ε."
+        "Each difference is a median over splits of the patients, so they need not add up. A second treatment of a "
+        "patient leaks again, up to ε."
     )
     if view.study.log.repeats:
         yield HIDES_A_ROW
