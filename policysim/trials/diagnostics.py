@@ -407,7 +407,7 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     finer = "declared features and the columns of adjust_for" if source.adjust_for else "declared features"
     others = [ESTIMATED.format(finer)] if source.propensity == ESTIMATE else []
-    ess = effective_size(importance_weights(data, by_lot), data.counts)
+    ess = effective_size(importance_weights(data, by_lot) * data.known.weights, data.counts)
     if ess < SMALLEST_ESS:
         others.append(
             f"The effective sample size of the log is {ess:,.0f} (treatment at random): below {SMALLEST_ESS} the 95 % "

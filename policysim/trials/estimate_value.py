@@ -254,7 +254,8 @@ def estimate_value(
     found = mean_of(estimator, log, [probabilities], fitted, clip)
     weights = importance_weights(log, probabilities)
     used = weights if clip is None else np.minimum(weights, clip)
-    ess, total = effective_size(used, log.counts), float(summed(weights, log.counts))
+    # Rows without an outcome are made up for by the others, whose weights grow.
+    ess, total = effective_size(used * log.known.weights, log.counts), float(summed(weights, log.counts))
     # What clipping cut off.
     clipped = 1 - float(summed(used, log.counts)) / total if clip is not None and total > 0 else 0.0
     # A product is ten times as fast as a mean over long columns.

@@ -213,10 +213,12 @@ def _broken(
 ) -> Iterator[str]:
     """Which options break the limits of the study; the one that was made within them may only do so by chance."""
     now = everyone.xs(study.epsilon, level="epsilon").reset_index()
-    lettered = set(options.loc[options["section"] == OPTION, "policy"]) - {OptimalSafe.name}
+    lettered = options[(options["section"] == OPTION) & (options["epsilon"] == study.epsilon)]
+    letters = lettered[lettered["policy"] != OptimalSafe.name].set_index("policy")["option"]
     titles = {COSTS: "units of cost"}
-    broken = broken_bounds(problem, study.at_most, study.capacity, now[now["policy"].isin(lettered)], titles)
-    return (f"{policy}: {', '.join(words)}." for policy, words in broken.items())
+    broken = broken_bounds(problem, study.at_most, study.capacity, now[now["policy"].isin(letters.index)], titles)
+    said = {str(letters[policy]): ", ".join(words) for policy, words in broken.items()}
+    return (f"{letter}: {words}." for letter, words in sorted(said.items()))
 
 
 def limits_of(

@@ -163,7 +163,7 @@ def test_a_share_of_the_patients_gets_the_scarce_arm_as_theory_says(tmp_path):
     assert used.loc["D", "low"] < share < used.loc["D", "high"]
     assert used.loc["C", "value"] == pytest.approx(0.5, abs=0.01)
     assert "goes to 20.0 of 100 (at most 20)" in " ".join(str(made).split())
-    assert "greedy: gives drip to more than 20 of 100 patients." in " ".join(str(made).split())
+    assert "C: gives drip to more than 20 of 100 patients." in " ".join(str(made).split())
 
 
 def test_each_version_of_a_private_draw_keeps_to_epsilon_and_to_the_limits():

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,3 +171,18 @@ def test_the_arrays_need_a_model_where_the_estimator_does():
     for name in ("dm", "dr"):
         with pytest.raises(ValueError, match="needs an outcome model"):
             estimate_value(log, np.full((2, 2), 0.5), estimator=name)
+
+
+def test_rows_without_an_outcome_do_not_count_in_the_effective_size():
+    rng = np.random.default_rng(3)
+    arm, seen = np.repeat([0, 1], 100), np.ones(200, dtype=bool)
+    seen[rng.choice(100, 60, replace=False)] = False
+    seen[100 + rng.choice(100, 45, replace=False)] = False
+    rewards = np.where(seen, rng.integers(0, 2, 200), np.nan)
+    log = pd.DataFrame({"action": arm, "reward": rewards, "propensity": 0.5})
+    found = evaluate_log(log, np.tile([0.2, 0.8], (200, 1)), estimator="ips")
+    # Kish: of each arm's observed rows, weighted for those that are not.
+    weights = np.repeat([0.4 / 0.40, 1.6 / 0.55], [40, 55])
+    assert found.ess == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert found.ess <= seen.sum()
+    assert any("effective sample size 79 of 200 rows" in text for text in found.warnings)
