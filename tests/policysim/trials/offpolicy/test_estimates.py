@@ -180,6 +180,7 @@ def test_rows_without_an_outcome_do_not_count_in_the_effective_size():
     seen[100 + rng.choice(100, 45, replace=False)] = False
     rewards = np.where(seen, rng.integers(0, 2, 200), np.nan)
     log = pd.DataFrame({"action": arm, "reward": rewards, "propensity": 0.5})
+    log.attrs["missing"] = {"0": 60, "1": 45}
     found = evaluate_log(log, np.tile([0.2, 0.8], (200, 1)), estimator="ips")
     # Kish: of each arm's observed rows, weighted for those that are not.
     weights = np.repeat([0.4 / 0.40, 1.6 / 0.55], [40, 55])
