@@ -20,9 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.util import hash_array
 
 from envs.toml_reader import one_line
-from policies.arrays import BoolArray, IntArray
+from policies.arrays import BoolArray, IntArray, Words
 from policysim.errors import UsageError, optional
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line, raise_bad_parts
 from policysim.files.columns_file import ColumnsFile, open_columns
@@ -41,7 +42,7 @@ from policysim.logs.log_source import (
     LogColumns,
     LogSource,
 )
-from policysim.logs.log_tables import LogTables
+from policysim.logs.log_tables import LogTables, ids_of
 from policysim.logs.outcomes import FEWEST_ROWS, FIRST_ROWS, check_outcomes, goes_with_one, refuse_total
 from policysim.progress import SILENT, Progress
 
@@ -57,6 +58,8 @@ MOST_WAITING = 100
 CONNECT_SECONDS = 5
 # How many columns `Kinds` has before those of outcomes.
 N_OWN = len(OWN)
+# The hash of a missing id.
+NO_ID = hash_array(np.array([""], dtype=object))[0]
 MODEL = (
     "a log is counted where it is in many files, or with --workers or --cluster, and trees are grown on rows: use "
     f"{', '.join(COUNTED_MODELS[:-1])} or {COUNTED_MODELS[-1]}"
@@ -131,14 +134,16 @@ def count_parts(
 
     Behind them is how many patients have a value that means unknown, for each column that has any.
     """
-    total, bad = Kinds(tuple(columns.outcome), columns.later), []
+    total, bad, ids = Kinds(tuple(columns.outcome), columns.later), [], list[Words]()
     unknown = dict.fromkeys(columns.unknown, 0)
-    for counted, of_part, bad_rows in _counted_parts(columns, parts, executor, progress):
+    for counted, of_part, ids_of_part, bad_rows in _counted_parts(columns, parts, executor, progress):
         unknown = {column: count + of_part[column] for column, count in unknown.items()}
+        ids.append(ids_of_part)
         bad += [bad_rows] if bad_rows[0] else []
         if not bad:
             total.add(counted)
     raise_bad_parts(bad)
+    _refuse_repeated(_id_of(columns), parts, ids)
     kinds, counts, sums = total.arrays()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
@@ -168,9 +173,26 @@ def _said(parts: Sequence[Path]) -> str:
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
+def _refuse_repeated(column: str, parts: Sequence[Path], ids: Sequence[Words]) -> None:
+    """DataError for the first file with an id that stands in it twice, or in a file before it."""
+    hashes = np.concatenate(ids)
+    part_of_row = np.repeat(np.arange(len(parts)), list(map(len, ids)))
+    again = pd.Series(hashes).duplicated().to_numpy()
+    if not again.any():
+        return
+    part = part_of_row[again.argmax()]
+    rows = again & (part_of_row == part)
+    before = parts[part_of_row[np.isin(hashes, hashes[rows]).argmax()]].as_posix()
+    where = f"stand there already, or in {before}" if before != parts[part].as_posix() else "stand there already"
+    raise DataError(
+        f"{parts[part].as_posix()}: {column}: ids of {np.count_nonzero(rows):,} rows {where}: a patient must have one "
+        "row in all files; if each row is a patient, leave out the id"
+    )
+
+
 # The kinds of patients of one file and how many there are of each; for columns, how many patients have a value that
-# means unknown; how many bad rows, and the first in words.
-PartCounts: TypeAlias = tuple[Counted, dict[str, int], tuple[int, list[str]]]
+# means unknown; a hash of each row's id; how many bad rows, and the first in words.
+PartCounts: TypeAlias = tuple[Counted, dict[str, int], Words, tuple[int, list[str]]]
 
 
 def _counted_parts(
@@ -233,11 +255,11 @@ async def _greet_scheduler(distributed: Any, address: str) -> None:
 
 
 def count_part(columns: LogColumns, part: Path) -> PartCounts:
-    """Count one file; memory does not grow with it. DataError if it changes meanwhile."""
-    stamp_before, bad = stamp(part), BadRows()
+    """Count one file; memory does not grow with it, but by 8 bytes a row for ids. DataError if it changes meanwhile."""
+    stamp_before, bad, ids = stamp(part), BadRows(), [np.zeros(0, dtype=np.uint64)]
     total, unknown = Kinds(tuple(columns.outcome), columns.later), dict.fromkeys(columns.unknown, 0)
     file = open_columns(part, columns.form)
-    for distinct, counts in _distinct(columns, file):
+    for distinct, counts in _distinct(columns, file, ids):
         tables, where = _log_of(columns, distinct)
         unknown = {column: count + int(counts[where[column]].sum()) for column, count in unknown.items()}
         kinds = _kinds(columns, tables, BadRows())
@@ -245,22 +267,40 @@ def count_part(columns: LogColumns, part: Path) -> PartCounts:
             bad = _bad_rows(columns, file)
             break
         total.add(Counted.of(kinds, counts))
+    if not bad.count and (np.concatenate(ids) == NO_ID).any():
+        bad = _bad_rows(columns, file)
     if stamp(part) != stamp_before:
         raise DataError(f"{part.as_posix()}: was changed while it was read")
-    return total.counted(), unknown, bad.told()
+    return total.counted(), unknown, np.concatenate(ids), bad.told()
+
+
+def _id_of(columns: LogColumns) -> str:
+    """The column of patients' ids; "" for none."""
+    return columns.id if isinstance(columns, LogSource) else ""
 
 
 def _log_of(columns: LogColumns, table: DataTable) -> tuple[LogTables, dict[str, BoolArray]]:
-    """A table without the values that mean unknown, and where these were."""
-    return LogTables({TABLE: table}, "").without_unknown(columns.unknown)
+    """A table without the values that mean unknown, and where these were; of distinct rows there are no ids."""
+    column = _id_of(columns)
+    return LogTables({TABLE: table}, column if column in table.columns else "").without_unknown(columns.unknown)
 
 
-def _distinct(columns: LogColumns, file: ColumnsFile) -> Iterator[tuple[DataTable, NDArray[np.int64]]]:
-    """The distinct rows of a file, and how many there are of each; some of several batches may be equal."""
-    few, name = DistinctRows(), file.path.as_posix()
+def _distinct(
+    columns: LogColumns, file: ColumnsFile, ids: list[Words]
+) -> Iterator[tuple[DataTable, NDArray[np.int64]]]:
+    """The distinct rows of a file, and how many there are of each; some of several batches may be equal.
+
+    Hashes of the patients' ids, which are no part of these rows, are added to `ids`.
+    """
+    few, name, column = DistinctRows(), file.path.as_posix(), _id_of(columns)
     for patients in _patients(columns, file):
-        if not few.add(patients.rows):
-            rows, counts = each_once(patients.rows)
+        rows_of_file: Any = patients.rows
+        if column:
+            texts: Any = ids_of(patients[column]).to_numpy(dtype=object)
+            ids.append(hash_array(texts, categorize=False))
+        known = rows_of_file.select(columns.columns)
+        if not few.add(known):
+            rows, counts = each_once(known)
             yield DataTable(name, rows), counts
     for rows, counts in few.found():
         yield DataTable(name, rows), counts
@@ -294,15 +334,16 @@ def _patients(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
 def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
     """The columns that are read, some rows at a time."""
     own = {one_line(name): name for name in file.schema.names}
-    for name in columns.columns:
+    names = list(dict.fromkeys(filter(None, [*columns.columns, _id_of(columns)])))
+    for name in names:
         if name not in own:
             raise DataError(
                 f"{file.path.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
                 f"{', '.join(own)}"
             )
     before = 0
-    for batch in file.batches([own[name] for name in columns.columns]):
-        rows = pa.Table.from_batches([batch]).rename_columns(columns.columns)
+    for batch in file.batches([own[name] for name in names]):
+        rows = pa.Table.from_batches([batch]).rename_columns(names)
         yield DataTable(file.path.as_posix(), rows, file, file.header, before)
         before += len(rows)
 

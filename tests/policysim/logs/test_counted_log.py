@@ -416,3 +416,28 @@ def test_sums_of_counts_do_not_overflow():
     for _ in range(3):
         total.add(Counted.of(row, np.array([2**61])))
     assert total.arrays()[1].tolist() == [3 * 2**61]
+
+
+def with_ids(tmp_path, ids, n_parts):
+    study = write_parts(tmp_path, FRAME.assign(pid=ids), n_parts)
+    study.write_text(study.read_text().replace("[data]", '[data]\nid = "pid"', 1))
+    return load_study(study).log
+
+
+@pytest.mark.parametrize(
+    ("n_parts", "row", "again", "where"),
+    [(2, -1, 0, "stand there already, or in .*parts/0000.csv"), (1, 9, 5, "stand there already")],
+)
+def test_an_id_of_two_rows_is_refused_in_whichever_files_they_are(tmp_path, n_parts, row, again, where):
+    ids = np.arange(len(FRAME))
+    ids[row] = ids[again]
+    last = f"parts/{n_parts - 1:04}.csv"
+    with pytest.raises(DataError, match=f"{last}: pid: ids of 1 rows {where}: .*leave out the id$"):
+        count_log(with_ids(tmp_path, ids, n_parts))
+
+
+def test_ids_leave_the_counts_as_they_are_and_must_not_be_missing(tmp_path, in_one_file):
+    ids = [f"P{row}" for row in range(len(FRAME))]
+    assert bits(count_log(with_ids(tmp_path / "all", ids, 3))) == bits(in_one_file)
+    with pytest.raises(DataError, match=r"parts/0000.csv:4: row 3: pid: is missing"):
+        count_log(with_ids(tmp_path / "gap", [*ids[:2], "", *ids[3:]], 3))
