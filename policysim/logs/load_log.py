@@ -24,7 +24,7 @@ from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import check_outcomes, refuse_totals
+from policysim.logs.outcomes import check_outcomes, place_in_study, refuse_totals
 from policysim.logs.rewards import read_rewards
 from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import (
@@ -162,8 +162,10 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         refuse_totals(source, table)
     tables, unknown = LogTables(read, source.id, source.cluster).without_unknown(source.unknown)
     tables = tables.with_joined(source.joined)
-    clustered = [source.cluster] if source.cluster else []
-    tables.require([(tables.features, name) for name in (*source.features, *source.adjust_for, *clustered)])
+    tables.require([(tables.features, name) for name in source.features])
+    for key, names in {"adjust_for": source.adjust_for, "cluster": filter(None, [source.cluster])}.items():
+        for absent in filter(None, map(tables.features.unknown_column, names)):
+            raise DataError(f"{place_in_study(source, key)}data.{key}: {absent}")
     bad = BadRows(show=source.show_values or not all_hidden)
     records = read_records(tables.features, source, bad)
     adjusters = read_adjusters(tables.features, source.adjust_for, bad) if source.adjust_for else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from policies.arrays import BoolArray, IntArray
 from policies.levels import MISSING, MISSING_WORDS, level_key, level_of
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers
+from policysim.logs.column_names import is_id
 from policysim.logs.log_source import ACTIONS, FEATURES, JOINT, OUTCOMES, TABLE
 from policysim.logs.toml_text import toml_string
 
@@ -115,7 +117,11 @@ class LogTables:
         DataError
             If there are bad rows, whichever check found them; or, without ids, if tables differ in length.
         """
-        ids = {role: _ids(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
+        ids = {role: ids_of(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
+        if self.are_three and not ids:
+            self._refuse_other_order()
+        elif self.are_three:
+            _refuse_other_zeros({self.by_role[role].name: own for role, own in ids.items()}, self.id)
         for role, own in ids.items():
             others = {self.by_role[other].name: ids[other] for other in ids if other != role}
             _check(self.by_role[role], own, self.id, others, bad, cluster=self.cluster)
@@ -128,6 +134,22 @@ class LogTables:
             first = next(iter(ids.values()))
             rows = {role: np.asarray(own.get_indexer(first), dtype=np.intp) for role, own in ids.items()}
         return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
+
+    def _refuse_other_order(self) -> None:
+        """DataError for a column of ids that tables without an id share, and whose values differ by row.
+
+        It is called as ids are, or each of its values stands once in both tables. Names that are only places say
+        nothing.
+        """
+        for first, other in combinations([table for table in self.by_role.values() if table.header], 2):
+            for name in [name for name in first.columns if name in other.columns and len(first) == len(other)]:
+                ids, others = ids_of(first[name]), ids_of(other[name])
+                are_same = ids.is_unique and len(ids.difference(others)) == 0
+                if (is_id(name) or are_same) and not ids.equals(others):
+                    raise DataError(
+                        f"{other.name}: {name}: differs by row from that of {first.name}, and without an id rows are "
+                        f"matched by their order: name the patients' ids, id = {toml_string(name)}"
+                    )
 
     def place_of_action(self, row: int) -> str:
         """Where the treatment of a row of the features is, in words; the tables have no bad rows."""
@@ -153,7 +175,7 @@ def joined_columns(columns: Sequence[pd.Series]) -> pd.Series:
     return pd.Series(rows, index=columns[0].index, dtype=object)
 
 
-def _ids(column: pd.Series) -> pd.Index:
+def ids_of(column: pd.Series) -> pd.Index:
     """Ids as text, the same for 7, 7.0, "7" and "7.0"; "007" is another. Missing ids are empty."""
     if column.dtype.kind in "iu":
         return pd.Index(column.astype(str))
@@ -165,6 +187,18 @@ def _ids(column: pd.Series) -> pd.Index:
     words = column.astype(str).str.strip().str.replace(r"^([+-]?[0-9]+)\.0*$", r"\1", regex=True)
     absent = column.isna() | words.str.lower().isin(MISSING_WORDS)
     return pd.Index(words.mask(absent, ""))
+
+
+def _refuse_other_zeros(ids: Mapping[str, pd.Index], column: str) -> None:
+    """DataError, without any id, if those of a table have no match in another but for zeros in front."""
+    for (name, own), (other, others) in permutations(ids.items(), 2):
+        alone = own[(own != "") & ~own.isin(others)]
+        bare = alone.str.replace(r"^0+(?=.)", "", regex=True)
+        if len(alone) and (bare != alone).all() and bare.isin(others).all():
+            raise DataError(
+                f"{other}: {column}: lacks the zeros in front of {len(alone):,} ids of {name}: write both alike "
+                "(spreadsheets drop such zeros unless the column is text)"
+            )
 
 
 def _check(

@@ -173,12 +173,13 @@ def read_log(
     return log
 
 
-def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[float, float] | None:
+def _checked_range(ends: Sequence[Any] | None, missing: str) -> tuple[float, float] | None:
     if ends is None:
         if missing == WORST:
             raise ValueError("missing='worst' needs the lowest possible reward: range=(low, high).")
         return None
-    low, high = ends
+    is_pair = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
+    low, high = ends if is_pair else (0.0, 0.0)
     if not -FINITE <= low < high <= FINITE:
         most = f"within ±{FINITE:g}"
         raise ValueError(f"range must be (low, high), finite and low < high, {most}, got range={ends!r}.")

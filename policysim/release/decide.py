@@ -22,14 +22,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policies.adjacency import OneFeature, public_classes
-from policies.arrays import IntArray, blocks
+from policies.arrays import IntArray, Words, blocks
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policysim.errors import OutputError, optional
 from policysim.files.bad_rows import DataError
+from policysim.files.columns_file import open_columns
 from policysim.files.columns_writer import check_ending, open_writer
+from policysim.files.csv_format import CsvFormat
+from policysim.files.data_table import DataTable, coded, read_table
 from policysim.files.many_files import file_digest, is_file
 from policysim.files.whole_files import check_writable, keep_closed, sync, temporary_folder
 from policysim.progress import SILENT, Progress
@@ -219,7 +222,7 @@ def decide(
     LedgerError
         For a ledger that cannot be used; BudgetError if it publishes what an earlier release hides.
     ValueError
-        For another parameter that does not fit.
+        For another parameter that does not fit; a TypeError for patients that are no table and no path.
 
     Examples
     --------
@@ -239,6 +242,8 @@ def decide(
     import pandas as pd  # noqa: PLC0415 - half a second that most uses of this module do not need
 
     source = Path(patients) if isinstance(patients, str | Path) else patients
+    if not isinstance(source, Path | pd.DataFrame):
+        raise TypeError(f"patients must be a pandas DataFrame or the path of a file, got {type(patients).__name__}.")
     rules = [missing] if isinstance(missing, str) else missing
     method = make_method(of, source, policy=policy, epsilon=epsilon, id=id, event=event, missing=rules, seen=seen)
     counted = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
@@ -252,15 +257,37 @@ def decide(
 
 def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:
     """DataError for the log that a study's numbers were fitted to: their privacy does not cover these patients."""
-    if not isinstance(study, LoggedStudy) or not isinstance(source, Path) or not is_file(source):
+    if not isinstance(study, LoggedStudy):
         return
-    size = source.stat().st_size
-    for part in study.data.files:
-        if is_file(part) and part.stat().st_size == size and file_digest(part) == file_digest(source):
+    name = source.as_posix() if isinstance(source, Path) else "patients"
+    for part in filter(is_file, study.data.files):
+        if _is_copy(source, part) if isinstance(source, Path) else _has_its_rows(source, part, study.log.form):
             raise DataError(
-                f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
+                f"{name}: is the log of the study {study.name}, whose numbers were fitted to these "
                 "patients: ε does not protect them from these numbers. Treat other patients by it"
             )
+
+
+def _is_copy(source: Path, part: Path) -> bool:
+    """Whether a file has the same bytes as a file of a log."""
+    same_size = is_file(source) and source.stat().st_size == part.stat().st_size
+    return same_size and file_digest(source) == file_digest(part)
+
+
+def _has_its_rows(frame: pd.DataFrame, part: Path, form: CsvFormat) -> bool:
+    """Whether a table has all columns of a file of a log, and in these the same rows, in any order."""
+    if not {*open_columns(part, form).schema.names} <= {*map(str, frame.columns)}:
+        return False
+    import pandas as pd  # noqa: PLC0415 - as in `decide`
+
+    log = read_table(part, stated=form)
+
+    def hashes(table: DataTable) -> Words:
+        columns = {name: coded(table[name]) for name in log.columns}
+        words = {name: np.array(list(map(str, keys)), dtype=object)[codes] for name, (codes, keys) in columns.items()}
+        return np.sort(pd.util.hash_pandas_object(pd.DataFrame(words), index=False).to_numpy())
+
+    return len(frame) == len(log) and np.array_equal(hashes(read_table(frame)), hashes(log))
 
 
 def decide_all(

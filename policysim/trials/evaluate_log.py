@@ -195,7 +195,8 @@ def with_clusters(
     Raises
     ------
     ValueError
-        For a column that is not there, or names that are not one for each row.
+        For a column that is not there, or names that are not one for each row, or that have the log's index in another
+        order.
     DataError
         A row without a cluster; or too few clusters (`logs.clusters.require_clusters`).
     """
@@ -206,6 +207,8 @@ def with_clusters(
         column = pd.Series(np.asarray(clusters).tolist(), dtype=object)
         if len(column) != data.n_rows:
             raise ValueError(f"clusters must be one for each of {data.n_rows:,} rows, got {len(column):,}.")
+        if isinstance(clusters, pd.Series):
+            _refuse_reordered("clusters", clusters.index, log.index)
         table = DataTable("log", pd.DataFrame({title: column}))
     elif clusters in COLUMNS or clusters not in log.columns:
         raise ValueError(f"clusters must be a column of the log, got clusters={clusters!r}.")
@@ -240,11 +243,16 @@ def policy_columns(
     if sorted(columns) != sorted(by_name):
         wanted = ", ".join(map(repr, columns))
         raise ValueError(f"the columns of probabilities must be the actions {wanted}, got {said}.")
-    if not probabilities.index.equals(log.index) and set(probabilities.index) == set(log.index):
-        raise ValueError("probabilities must have its rows in the log's order: its index is the log's, reordered.")
+    _refuse_reordered("probabilities", probabilities.index, log.index)
     logged = {str(value): value for value in log[ACTION].unique()} if ACTION in log.columns else {}
     names = [logged.get(name, by_name[name][1]) for name in columns]
     return probabilities.iloc[:, [by_name[name][0] for name in columns]].to_numpy(), names
+
+
+def _refuse_reordered(name: str, index: pd.Index, of_log: pd.Index) -> None:
+    """ValueError for an index that holds the log's labels in another order, as then the rows are not the log's."""
+    if not index.equals(of_log) and set(index) == set(of_log):
+        raise ValueError(f"{name} must have its rows in the log's order: its index is the log's, reordered.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,3 +139,39 @@ def test_an_id_is_the_same_with_and_without_a_point(ids):
 def test_without_propensities_the_three_choices_are_told(log_table):
     with pytest.raises(DataError, match=r"propensity='equal' .*, 'estimate', or the column"):
         read_log(log_table.drop(columns="propensity"))
+
+
+def three_tables(pid_of_outcomes):
+    patients = [f"{row:03}" for row in range(40)]
+    return {
+        "features": pd.DataFrame({"pid": patients, "age": range(40)}),
+        "actions": pd.DataFrame({"pid": patients, "arm": [0, 1] * 20}),
+        "outcomes": pd.DataFrame({"pid": pid_of_outcomes, "y": [0.0, 0.0, 1.0, 1.0] * 10}),
+    }
+
+
+def test_tables_that_share_ids_in_another_order_are_not_joined_by_row():
+    tables = three_tables([f"{row:03}" for row in reversed(range(40))])
+    asked = {"treatment": "arm", "outcome": "y", "propensity": "equal"}
+    with pytest.raises(DataError, match=r'^outcomes: pid: differs by row from that of features.* id = "pid"$'):
+        read_log(**tables, **asked)
+    assert read_log(**tables, **asked, id="pid")["reward"].tolist() == [1.0, 1.0, 0.0, 0.0] * 10
+
+
+def test_measurements_of_the_same_name_may_differ_by_row():
+    tables = three_tables([f"{row:03}" for row in range(40)])
+    tables["features"]["weight"], tables["outcomes"]["weight"] = range(60, 100), range(59, 99)
+    log = read_log(**tables, treatment="arm", outcome="y", propensity="equal")
+    assert log["weight"].tolist() == [*range(60, 100)]
+
+
+def test_ids_without_the_zeros_of_the_others_are_one_line_without_ids():
+    asked = {"treatment": "arm", "outcome": "y", "propensity": "equal", "id": "pid"}
+    with pytest.raises(DataError, match=r"^outcomes: pid: lacks the zeros in front of 40 ids of features: [^\n]*$"):
+        read_log(**three_tables(range(40)), **asked)
+
+
+@pytest.mark.parametrize("ends", [(1, 0, 2), (1,), ("0", "1")])
+def test_a_range_that_is_no_pair_of_numbers_is_refused_in_a_line(ends):
+    with pytest.raises(ValueError, match=r"^range must be \(low, high\), finite and low < high"):
+        read_log(pd.DataFrame({"action": [0, 1], "reward": [0, 1]}), propensity="equal", range=ends)

@@ -284,6 +284,22 @@ def test_the_log_of_a_study_is_not_treated_by_it(tmp_path, ledger):
             ask(ledger, patients, tmp_path / "trial.toml")
 
 
+def test_a_table_of_the_log_is_not_treated_by_the_study_in_any_order(tmp_path, ledger):
+    log = shutil.copy(Path("examples/trial.csv").resolve(), tmp_path / "trial.csv")
+    assert main(["init", str(log), "--out", str(tmp_path / "trial.toml"), *OF_EXAMPLE]) == 0
+    frame = pd.read_csv(log)
+    frame = frame.assign(day=1)
+    for patients in (frame, frame.sample(frac=1, random_state=0)):
+        with pytest.raises(DataError, match=r"^patients: is the log of the study .* fitted to these patients"):
+            ask(ledger, patients, tmp_path / "trial.toml")
+    assert ledger.head == 0
+
+
+def test_patients_that_are_no_table_are_refused_in_a_line(ledger):
+    with pytest.raises(TypeError, match=r"^patients must be a pandas DataFrame or the path of a file, got list\.$"):
+        ask(ledger, [1, 2])
+
+
 # Patients that do not fit.
 
 

@@ -331,3 +331,27 @@ def test_whole_clusters_are_counted_and_mixed_ones_are_none():
     assert whole_clusters(clusters, crossed, 2).tolist() == [10, 10]
     assert whole_clusters(np.arange(60), np.arange(60) % 2, 2) is None  # a patient each
     assert FEWEST_CLUSTERS == 8
+
+
+def test_clusters_with_the_index_of_the_log_in_another_order_are_refused():
+    n = 160
+    log = pd.DataFrame({"action": [0, 1] * 80, "reward": np.arange(n) % 3, "propensity": 0.5})
+    villages = pd.Series(np.arange(n) // 8)
+    asked = {"estimator": "ips"}
+    by_index = ps.evaluate_log(log, np.full((n, 2), 0.5), clusters=villages, **asked)
+    by_row = ps.evaluate_log(log, np.full((n, 2), 0.5), clusters=villages.to_numpy(), **asked)
+    assert by_index.standard_error == by_row.standard_error
+    with pytest.raises(ValueError, match="clusters must have its rows in the log's order"):
+        ps.evaluate_log(log, np.full((n, 2), 0.5), clusters=villages[::-1], **asked)
+
+
+@pytest.mark.parametrize(("key", "value"), [("adjust_for", '["bmi"]'), ("cluster", '"bmi"')])
+def test_a_column_that_is_not_there_is_refused_with_the_key_and_its_line(tmp_path, capsys, key, value):
+    study = tmp_path / "trial.toml"
+    pd.DataFrame({"arm": [0, 1] * 80, "y": [0, 0, 1, 1] * 40, "sex": ["f", "m"] * 80}).to_csv(tmp_path / "t.csv")
+    study.write_text(
+        f'[data]\nfile = "t.csv"\n{key} = {value}\ntreatment = "arm"\npropensity = "equal"\noutcome = {{ y = 1 }}\n'
+        '[data.features]\nsex = { levels = ["f", "m"] }\n'
+    )
+    assert main(["compare", str(study)]) == 3
+    assert f"trial.toml:3: data.{key}: " in capsys.readouterr().err
