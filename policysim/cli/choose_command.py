@@ -117,9 +117,16 @@ def run(chosen: argparse.Namespace) -> int:
 
 def as_asked(study: Study, chosen: argparse.Namespace) -> Study:
     """A study with the options that are its own; UsageError for what does not exist, and without a demand."""
+    from policysim.study.declared import LoggedStudy
+
     study = of_its_kind(study, chosen)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:
         raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most")
+    if chosen.max_extra_lead is not None and isinstance(study, LoggedStudy):
+        raise UsageError(
+            f"--max-extra-lead needs an outcome that leads, and a log has none ({study.name}): demand --keep or "
+            "--max-loss of its outcome"
+        )
     with as_usage():
         # The report takes the policies itself: here only their names are looked at, before anything is computed.
         study.with_choices(policies=chosen.policy)

@@ -23,9 +23,13 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded
 from policysim.files.probability_table import PREFIX, ProbabilityTable
 from policysim.logs.log_frame import OUTCOME_PREFIX, LoggedData, summed
+from policysim.logs.toml_text import toml_string
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem
+
+# So many values of a column are named.
+NAMED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,15 +138,30 @@ def _rows_of(found: ProbabilityTable, table: DataTable) -> FloatArray:
     row_of: IntArray = np.zeros(n_groups, dtype=np.intp)
     row_of[offered] = np.arange(len(offered))
     copies = np.bincount(offered, minlength=n_groups)[wanted]
+    _require_shared_values(found, table)
     asked, bad = table.frame_of(keys), BadRows()
+    # Patients who are alike to the policy are named once.
+    first = np.zeros(len(table), dtype=np.bool_)
+    first[np.unique(wanted, return_index=True)[1]] = True
+    alike = np.bincount(wanted, minlength=n_groups)[wanted]
     for wrong, words in ((copies == 0, "no row"), (copies > 1, "more than one row")):
 
         def say(row: int, words: str = words) -> str:
-            return f"{own.name} has {words} for {', '.join(map(str, asked.iloc[row]))}"
+            more = f" (so for {alike[row]:,} rows)" if alike[row] > 1 else ""
+            return f"{own.name} has {words} for {', '.join(map(str, asked.iloc[row]))}{more}"
 
-        bad.add(table, wrong, ", ".join(keys), say)
+        bad.add(table, wrong & first, ", ".join(keys), say)
     bad.raise_if_any()
     return found.probabilities[row_of[wanted]]
+
+
+def _require_shared_values(found: ProbabilityTable, table: DataTable) -> None:
+    """DataError for a column of a policy that has no value of the log's, such as ages where a log has age groups."""
+    for name in found.features:
+        values = coded(table[name])[1]
+        if len(values) <= NAMED and not set(values) & set(coded(found.table[name])[1]):
+            wanted = ", ".join(toml_string(str(level_of(value))) for value in values)
+            raise DataError(f"{found.table.name}: {name}: must be written as in {table.name}: {wanted}")
 
 
 def _groups(first: DataTable, second: DataTable, keys: Sequence[str]) -> tuple[IntArray, IntArray]:

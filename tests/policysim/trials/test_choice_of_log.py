@@ -197,3 +197,10 @@ def test_what_is_fitted_and_what_is_held_out_are_told_apart(villages, capsys):
     words = " ".join(capsys.readouterr().out.split())
     assert "what it has by the fitted scores" in words and "At its least ε, fitted" in words
     assert "patients who were not used to build B:" in words
+
+
+def test_a_log_has_no_outcome_that_leads(villages, capsys):
+    assert main(["choose", str(villages), "--max-extra-lead", "5"]) == 2
+    err = capsys.readouterr().err
+    assert "--max-extra-lead needs an outcome that leads" in err and "--keep or --max-loss" in err
+    assert "max_extra_lead" not in err

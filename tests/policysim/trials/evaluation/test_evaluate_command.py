@@ -143,6 +143,11 @@ def test_rows_of_a_study_are_named_by_their_bins(run, trial, tmp_path):
     path.write_text("age,p_pill,p_none\n< 40,1,0\n40 to < 60,1,0\n")
     code, _, err = run("evaluate", trial(), "--table", path)
     assert code == 3 and f"{path} has no row for ≥ 60" in err and "of those with an outcome" in err
+    assert len(err.splitlines()) == 1
+    path.write_text("age,p_pill,p_none\n30,1,0\n50,1,0\n70,0,1\n")
+    code, _, err = run("evaluate", trial(), "--table", path)
+    assert code == 3 and err.startswith(f"policysim: {path}: age: must be written as in {tmp_path.name}: ")
+    assert all(f'"{level}"' in err for level in ("< 40", "40 to < 60", "≥ 60")) and len(err.splitlines()) == 1
 
 
 def test_json_has_the_same_numbers_and_a_seed_the_same_document(run, evaluated, study, logs):

@@ -104,14 +104,14 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line_each(run, log, tmp_path, t
     assert all(line.startswith("policysim: ") for line in err.splitlines())
 
 
-def test_rows_of_the_log_without_a_row_or_with_two_are_listed_to_the_twentieth(run, log, tmp_path, uniform_log):
+def test_rows_of_the_log_without_a_row_or_with_two_are_named_once(run, log, tmp_path, uniform_log):
     path = tmp_path / "policy.csv"
     path.write_text(HEAD + "young,1,0,0\n")
     code, out, err = run("evaluate", log, "--table", path)
     assert (code, out) == (3, "")
     lines = err.splitlines()
     old = uniform_log.index[(uniform_log["age"] == "old") & (uniform_log.index < 2000)]
-    assert lines[0] == f"policysim: {log}:{old[0] + 2}: row {old[0] + 1}: age: {path} has no row for old"
-    assert len(lines) == 21 and lines[-1] == f"policysim: ... and {len(old) - 20:,} more"
+    where = f"policysim: {log}:{old[0] + 2}: row {old[0] + 1}"
+    assert lines == [f"{where}: age: {path} has no row for old (so for {len(old):,} rows)"]
     path.write_text(HEAD + "young,1,0,0\nold,1,0,0\nold,0,1,0\n")
     assert f"{path} has more than one row for old" in run("evaluate", log, "--table", path)[2]
