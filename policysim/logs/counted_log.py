@@ -43,7 +43,14 @@ from policysim.logs.log_source import (
     LogSource,
 )
 from policysim.logs.log_tables import LogTables, ids_of
-from policysim.logs.outcomes import FEWEST_ROWS, FIRST_ROWS, check_outcomes, goes_with_one, refuse_total
+from policysim.logs.outcomes import (
+    FEWEST_ROWS,
+    FIRST_ROWS,
+    check_outcomes,
+    goes_with_one,
+    refuse_constant,
+    refuse_total,
+)
 from policysim.progress import SILENT, Progress
 
 with optional():
@@ -124,6 +131,7 @@ def count_log(source: LogSource, executor: Executor | None = None, progress: Pro
     # Sent with each file, which does not need the names of all.
     records, decisions, unknown = count_parts(replace(source, parts=()), source.parts, executor, progress)
     _check_outcomes(source, records, decisions)
+    refuse_constant(source, decisions.rewards)
     return replace(log_of(source, records, decisions), unknown=unknown)
 
 

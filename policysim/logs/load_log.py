@@ -24,7 +24,7 @@ from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import check_outcomes, place_in_study, refuse_totals
+from policysim.logs.outcomes import check_outcomes, place_in_study, refuse_constant, refuse_totals
 from policysim.logs.rewards import read_rewards
 from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import (
@@ -173,6 +173,8 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad).without(records < 0)
+    if not all_hidden:
+        refuse_constant(source, decisions.rewards)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables, source.propensity, decisions, show=bad.show)
     cut = [name for name, feature in source.features.items() if feature.cuts]

@@ -14,12 +14,12 @@ from pandas.api.types import is_numeric_dtype
 
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
-from policies.arrays import IntArray
+from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable, numbers
 from policysim.logs.column_names import is_follow_up, is_id, says
 from policysim.logs.column_summary import ColumnSummary, summarise
-from policysim.logs.log_source import LogSource
+from policysim.logs.log_source import LogSource, outcome_formula
 from policysim.logs.log_tables import LogTables
 from policysim.logs.toml_text import toml_text, toml_value
 
@@ -62,6 +62,16 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
             )
     if found:
         raise InputFileError("\n".join(map(one_line, found)))
+
+
+def refuse_constant(source: LogSource, rewards: FloatArray) -> None:
+    """InputFileError for an outcome that is the same in all rows, (n_rows,), NaN where there is none."""
+    known = rewards[~np.isnan(rewards)]
+    if not source.follow_up and len(known) > 1 and np.ptp(known) == 0:
+        raise InputFileError(
+            f"{place_in_study(source, 'outcome')}data.outcome: {outcome_formula(source)} is the same in all "
+            "rows with an outcome, so that there is nothing to compare"
+        )
 
 
 def place_in_study(source: LogSource, *key: str) -> str:

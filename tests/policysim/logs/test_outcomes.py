@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from envs.toml_reader import InputFileError
+from policysim.cli.main import main
 from policysim.files.data_table import DataTable
 from policysim.logs.log_source import TABLE
 from policysim.logs.log_tables import LogTables
@@ -135,3 +136,16 @@ def test_unread_guesses_are_counted(tmp_path, read_section, section, small_trial
     assert read_section(section).unread == 0
     marked = section.replace("\nage", "\n# CHECK these\nage").replace("[0, 1] }", "[0, 1] } # CHECK")
     assert read_section(marked).unread == 2
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", "1"]])
+def test_an_outcome_that_is_the_same_for_all_is_refused(tmp_path, capsys, workers):
+    study = tmp_path / "trial.toml"
+    frame = pd.DataFrame({"arm": ["a", "b"] * 80, "y": 1, "sex": ["f", "f", "m", "m"] * 40})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    study.write_text(
+        '[data]\nfile = "t.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { y = 1 }\n'
+        '[data.treatments]\na = "a"\nb = "b"\n[data.features]\nsex = { levels = ["f", "m"] }\n'
+    )
+    assert main(["compare", str(study), *workers]) == 2
+    assert "trial.toml:5: data.outcome: y is the same in all rows" in capsys.readouterr().err
