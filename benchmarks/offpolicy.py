@@ -27,10 +27,10 @@ from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
 from policysim.report.findings import verdict_of_interval
 from policysim.trials.arms import difference_from_one_arm
-from policysim.trials.diagnostics import find_holes
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
 from policysim.trials.evidence import heterogeneity
+from policysim.trials.overlap import find_holes
 from policysim.trials.trial_columns import compare_log
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

@@ -26,6 +26,7 @@ from policysim.logs.init_features import declare, is_feature
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES
 from policysim.logs.outcomes import NO_PATIENT, TOTALS
 from policysim.logs.toml_text import toml_text
+from policysim.logs.treatments import without_case
 
 RANDOMISED, RANDOMIZED, BY_DOCTORS, NONE, ALL = "randomised", "randomized", "by-doctors", "none", "all"
 # On a terminal, in place of an outcome: a time to an event.
@@ -255,13 +256,14 @@ class InitAnswers(Dialogue):
         columns = [self.column(name) for name in self.split(text)]
         self.treatment = together(columns)
         self.check("treatment", [self.treatment])
-        folded: dict[str, str] = {}
-        for value in map(str, map(level_of, self.treatment.values)):
-            other = folded.setdefault(" ".join(value.casefold().split()), value)
+        first: dict[str, LevelKey] = {}
+        for value in self.treatment.values:
+            other = first.setdefault(without_case(value), value)
             if other != value:
+                both = " and ".join(toml_text(str(level_of(each))) for each in (other, value))
                 raise UsageError(
-                    f"{toml_text(self.treatment.name)}: {toml_text(other)} and {toml_text(value)} differ in capitals "
-                    "or spaces only: write them alike in the file if they are one treatment, else as different words"
+                    f"{toml_text(self.treatment.name)}: {both} differ in capitals or spaces only: write them alike in "
+                    "the file if they are one treatment, else as different words"
                 )
         names = [column.name for column in columns]
         self.data["treatment"] = names if len(names) > 1 else names[0]

@@ -162,7 +162,8 @@ class LogSource(LogColumns):
     file.outcomes : required with three files
         `id` and outcomes
     id : none
-        the column of patients' ids, by which three files are joined; without it, row by row
+        the column of patients' ids, by which three files are joined, and of which none may repeat, in many files
+        either; without it, three files are joined row by row
     header : true
         `true` if text files begin with the names of their columns. With `false` the names are their places: "0", "1"
         and so on

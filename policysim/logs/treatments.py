@@ -64,6 +64,11 @@ def taken_in_column(
     return np.array([*map(arms.index, names), -1], dtype=np.intp)[codes], arms
 
 
+def without_case(value: LevelKey) -> str:
+    """The text of a value without capitals, margins and runs of spaces, in which mistyped treatments differ."""
+    return " ".join(str(level_of(value)).casefold().split())
+
+
 def _refuse_other_case(
     table: DataTable, column: str, occurring: Collection[LevelKey], declared: Sequence[str], *, show: bool
 ) -> None:
@@ -71,8 +76,7 @@ def _refuse_other_case(
     stated = set(map(level_key, declared))
     first: dict[str, LevelKey] = {}
     for key in [*sorted_keys(stated), *sorted_keys(set(occurring) - stated)]:
-        folded = " ".join(str(level_of(key)).casefold().split())
-        other = first.setdefault(folded, key)
+        other = first.setdefault(without_case(key), key)
         if other != key and not {other, key} <= stated:
             values = [toml_string(str(level_of(each))) for each in (other, key)] if show else ["two values"]
             arms = ", ".join(f"{value} = {toml_string(str(level_of(other)))}" for value in values)

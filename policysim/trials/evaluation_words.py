@@ -12,7 +12,8 @@ from policysim.numbers import interval, percent, plain, rounded, supported_digit
 from policysim.report.screen import Grid, Line, Screen
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.trials.estimate_value import ESTIMATORS
-from policysim.trials.evaluate_log import LogToEvaluate, PolicyOnLog
+from policysim.trials.evaluate_log import PolicyOnLog
+from policysim.trials.log_to_evaluate import LogToEvaluate
 from policysim.trials.trial_words import CONCLUSIONS
 from policysim.utility import COSTS
 from policysim.words import NO_ADVICE, UNANSWERABLE, in_a_row

@@ -45,7 +45,7 @@ from policysim.release.privatize_source import levels_in, open_source
 from policysim.report.reproduce import read_manifest
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_reader import study_of
-from policysim.trials.evaluate_log import read_log_file
+from policysim.trials.log_to_evaluate import read_log_file
 from policysim.utility import Utility
 
 

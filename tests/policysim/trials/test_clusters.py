@@ -20,10 +20,11 @@ from policysim.logs.log_frame import LoggedData
 from policysim.study.study_reader import load_study
 from policysim.trials import trial_columns, trial_report
 from policysim.trials.arms import against_highest, arm_means, difference_of_means
-from policysim.trials.diagnostics import find_holes, log_caveats
+from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import heterogeneity
+from policysim.trials.overlap import find_holes
 from policysim.trials.trial_columns import split_log
 
 SIZES = st.lists(st.integers(1, 7), min_size=2, max_size=9)

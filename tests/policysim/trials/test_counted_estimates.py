@@ -16,10 +16,11 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.study.study_problem import smoothed_prior
 from policysim.trials.arms import arm_means, difference_from_one_arm
-from policysim.trials.diagnostics import balance_of, find_holes, imbalance_by_chance, log_caveats, propensities_of
+from policysim.trials.diagnostics import balance_of, imbalance_by_chance, log_caveats, propensities_of
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
+from policysim.trials.overlap import find_holes
 from policysim.trials.trial_columns import compare_log, ratio_of_means
 
 TIGHT = 1e-10

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom
 
 from policysim.logs.log_frame import LoggedData
-from policysim.trials.diagnostics import ALARM, find_holes
 from policysim.trials.evaluate_log import evaluate_log
+from policysim.trials.overlap import ALARM, find_holes
 
 N = 2000
 
