@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray
 from policies.optimal.bounded import Programme, programme_of, robust_optimum
 from policies.optimal.bounds import (
@@ -170,6 +171,23 @@ class OptimalSafe(Policy):
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
         return self._optimal(problem).log_probabilities(problem)
+
+
+@dataclass(frozen=True)
+class SameWithinLimits(OptimalSafe):
+    """The best draw within the bounds that has the same chances for everyone: it reveals nothing.
+
+    Where the best action for all keeps the bounds, it is that action. It is not in the catalogue, as it has no epsilon
+    to compare it at.
+    """
+
+    epsilon: float = 0.0
+    name = "same-within-limits"
+    uses_epsilon = False
+
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """Those of the optimum at epsilon 0 where all records are neighbours; NotApplicableError as from `check`."""
+        return super()._log_probabilities(problem.with_adjacency(AnyRecord()))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
+from policies.optimal.optimum import OptimalSafe, SameWithinLimits
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
@@ -170,9 +171,11 @@ def ratio_of_means(
 
 # Estimates that are no columns: what greedy gains over uniform, and over one arm for all.
 GAIN_OVER_UNIFORM, GAIN = "gain over uniform", "gain"
-# The two parts of a utility with costs, as columns: what is expected, and how it differs from one arm for all and from
-# greedy.
-PARTS, OF_PARTS = (OUTCOME, COSTS), ("expected", "difference", "loss")
+# How the policy that keeps a study's limits differs from `SameWithinLimits`: one arm for all may be impossible there.
+WITHIN = "difference_within"
+# The two parts of a utility with costs, as columns: what is expected, and how it differs from one arm for all, within
+# limits, and from greedy.
+PARTS, OF_PARTS = (OUTCOME, COSTS), ("expected", "difference", WITHIN, "loss")
 
 
 class Measured(NamedTuple):
@@ -210,18 +213,19 @@ class Measure:
         The share of patients for whom each arm is the one for all that was chosen on the other folds.
     """
 
-    def __init__(self, split: Split, groups: Groups, limited: Sequence[str] = ()) -> None:
+    def __init__(self, split: Split, groups: Groups, limited: Sequence[str] = (), within: Policy | None = None) -> None:
         for problem in split.problems:
             prepare(problem)
         data, values = split.log.data, split.values
         self._split, self._limited = split, [data.names.index(name) for name in limited]
         self._greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
+        self._within = None if within is None else split.evaluate(within)[0]
         self.chosen = averaged(self._one, data.counts)
-        self._value_of_greedy, self._value_of_one = (row_values(each, values) for each in (self._greedy, self._one))
+        self._value_of_greedy = row_values(self._greedy, values)
         self._over_uniform = minus(self._value_of_greedy, row_values(uniform, values))
-        self._gain = minus(self._value_of_greedy, self._value_of_one)
+        self._gain = minus(self._value_of_greedy, row_values(self._one, values))
         self._binary = data.is_binary
-        beyond = self._beyond(self._greedy)
+        beyond = self._beyond(self._greedy, self._one)
         self._groups = [_Group(rows, data.of(rows)) for rows in map(groups.rows, range(len(groups)))]
         # No policy changes these.
         self._gains = [
@@ -233,19 +237,21 @@ class Measure:
         """Make the policy outside of each fold and measure it there."""
         table, *of_versions = self._split.evaluate(policy)
         data, values = self._split.log.data, row_values(table, self._split.values)
-        weights, beyond = data.of_taken(table) / data.propensities, self._beyond(table)
-        loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
-        parts = self._parts(table, values)
+        weights, loss = data.of_taken(table) / data.propensities, minus(self._value_of_greedy, values)
+        others = self._compared_with(policy)
+        apart = {name: minus(values, row_values(other, self._split.values)) for name, other in others.items()}
+        beyond = {name: self._beyond(table, other) for name, other in others.items()}
+        parts = self._parts(table, others)
         estimates, means = [], []
         for group, gains in zip(self._groups, self._gains, strict=True):
             estimates.append(
                 {
                     "value": group.moments(values),
-                    "difference": group.moments(apart, beyond),
                     "loss": group.moments(loss),
                     "normalized_loss": group.ratio(loss, self._over_uniform),
-                    "benefit_kept": group.ratio(apart, self._gain),
+                    "benefit_kept": group.ratio(apart["difference"], self._gain),
                 }
+                | {name: group.moments(apart[name], beyond[name]) for name in others}
                 | gains
                 | {name: group.moments(part) for name, part in parts.items()}
             )
@@ -254,7 +260,14 @@ class Measure:
             means.append(chosen | {"ess": effective_size(weights[group.rows], group.data.counts)})
         return Measured(estimates, means, *of_versions)
 
-    def _parts(self, table: FloatArray, values: FloatArray) -> dict[str, FloatArray]:
+    def _compared_with(self, policy: Policy) -> dict[str, FloatArray]:
+        """Tables that a policy's differences are from, by name."""
+        others = {"difference": self._one}
+        if self._within is not None and policy.name == OptimalSafe.name:
+            others[WITHIN] = self._within
+        return others
+
+    def _parts(self, table: FloatArray, others: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """What is estimated of a policy beside its value, a number for each row: use of limited arms, and `PARTS`.
 
         Costs are known exactly for each patient; what is estimated is their mean over other patients.
@@ -263,21 +276,21 @@ class Measure:
         parts = {f"p_{names[arm]}": table[:, arm] for arm in self._limited}
         if data.costs is None:
             return parts
-        costs = [each @ data.costs for each in (table, self._one, self._greedy)]
-        utilities = values, self._value_of_one, self._value_of_greedy
-        outcomes = [utility + cost for utility, cost in zip(utilities, costs, strict=True)]
-        for name, (mine, one, greedy) in zip(PARTS, (outcomes, costs), strict=True):
-            found = mine, minus(mine, one), minus(greedy, mine)
-            parts |= {f"{what}_{name}": part for what, part in zip(OF_PARTS, found, strict=True)}
+        costs = np.broadcast_to(data.costs, table.shape)
+        for name, values in zip(PARTS, (self._split.values + costs, costs), strict=True):
+            mine = row_values(table, values)
+            parts[f"expected_{name}"] = mine
+            parts |= {f"{what}_{name}": minus(mine, row_values(other, values)) for what, other in others.items()}
+            parts[f"loss_{name}"] = minus(row_values(self._greedy, values), mine)
         return parts
 
-    def _beyond(self, table: FloatArray) -> FloatArray | None:
-        """The weight of how far a policy gives a row's own arm more, or less, than one arm for all does, (n_rows,).
+    def _beyond(self, table: FloatArray, other: FloatArray) -> FloatArray | None:
+        """The weight of how far a policy gives a row's own arm more, or less, than another does, (n_rows,).
 
         None where outcomes are not 0 and 1: there it is not asked for.
         """
         data = self._split.log.data
-        return data.of_taken(np.abs(table - self._one)) / data.propensities if self._binary else None
+        return data.of_taken(np.abs(table - other)) / data.propensities if self._binary else None
 
 
 def _one_more(beyond: FloatArray, data: LoggedData) -> float:
@@ -320,18 +333,32 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     stated = [each for each in jobs if each.uses_epsilon and each == at(each, study.epsilon)]
 
     def judged(measured: Mapping[Policy, Sequence[Measured]]) -> list[Policy]:
-        """Of these the text says whether they are better: the best for each, and the best private draw."""
+        """Of these the text says whether they are better: the best for each, the best private draw, that in limits."""
         fitted = {each: float(np.mean([split.fitted_value for split in measured[each]])) for each in stated}
-        return [*for_each, *sorted(fitted, key=lambda each: -fitted[each])[:1]]
+        in_limits = [each for each in stated if each.name == OptimalSafe.name]
+        return [*for_each, *sorted(fitted, key=lambda each: -fitted[each])[:1], *in_limits]
 
-    measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
+    if within := same_within_limits(study):
+        templates, jobs = [*templates, within], [*jobs, within]
+    measured, best_arm = measured_on_splits(study, log, jobs, judged, progress, within=within)
     groups, limits = groups_of(log, study.by), study.utility_range
     rows = []
     for template in templates:
         for epsilon in epsilons:
             policy = at(template, epsilon)
             rows.append(policy_rows(policy, epsilon, measured[policy], groups, best_arm=best_arm, limits=limits))
-    return pd.concat(rows, ignore_index=True)
+    table = pd.concat(rows, ignore_index=True)
+    if within and not any(each.mean or each.standard_error for each in everyones(measured[within])):
+        # One arm for all keeps the limits in all folds.
+        table = table.loc[table["policy"] != within.name, ~table.columns.str.startswith(WITHIN)]
+    return table
+
+
+def same_within_limits(study: LoggedStudy) -> SameWithinLimits | None:
+    """What the policy that keeps a study's limits is compared with; None if the study does not compare that policy."""
+    if OptimalSafe.name not in study.policies:
+        return None
+    return SameWithinLimits(at_most=dict(study.at_most) or None, capacity=dict(study.capacity) or None)
 
 
 def measured_on_splits(
@@ -340,10 +367,13 @@ def measured_on_splits(
     jobs: Sequence[Policy],
     judged: Callable[[Mapping[Policy, Sequence[Measured]]], Sequence[Policy]],
     progress: Progress = SILENT,
+    *,
+    within: Policy | None = None,
 ) -> tuple[dict[Policy, list[Measured]], str]:
     """What each policy is worth on each split, and the arm that is the one for all on most folds.
 
-    More splits are made while others might change the verdict on one of those that `judged` returns.
+    More splits are made while others might change the verdict on one of those that `judged` returns. `within` is what
+    the policy that keeps the study's limits is compared with, too.
     """
     groups, splits = groups_of(log, study.by), split_log(log, study, progress)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
@@ -354,7 +384,7 @@ def measured_on_splits(
         progress.expect(REPEATS * (FOLDS + len(jobs)))
         for split in islice(splits, REPEATS):
             own = groups if split.log is log else groups_of(split.log, study.by)
-            measure = Measure(split, own, tuple(study.capacity))
+            measure = Measure(split, own, tuple(study.capacity), within)
             chosen += measure.chosen
             # What is done in all splits is expected already.
             for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
@@ -392,8 +422,8 @@ def judged_on_splits(
 
 
 def everyones(measured: Sequence[Measured]) -> list[Moments]:
-    """The difference of a policy from one arm for all, of everyone, on each split."""
-    return [split.estimates[0]["difference"] for split in measured]
+    """The difference of everyone that a policy is judged by, on each split: within limits if that is there."""
+    return [split.estimates[0].get(WITHIN, split.estimates[0]["difference"]) for split in measured]
 
 
 def is_close(differences: Sequence[Moments]) -> bool:
@@ -454,7 +484,7 @@ def policy_rows(
     }
     _make_parts_add_up(said, by_group)
     used = [name for name in said if name.startswith("p_")]
-    parts = [name for name in said if name.endswith(PARTS)]
+    parts = [name for name in said if name == WITHIN or name.endswith(PARTS)]
     # Nothing is what is impossible; an interval still holds its estimate.
     for name, (lowest, highest) in {"value": limits, **dict.fromkeys(used, (0.0, 1.0))}.items():
         value, low, high = said[name].T[:3]
@@ -508,7 +538,7 @@ def _make_parts_add_up(said: Mapping[str, FloatArray], by_group: Sequence[Sequen
         if name.startswith("p_") or name.endswith(COSTS):
             means = np.mean([[each[name].mean for each in splits] for splits in by_group], axis=1)
             found[:, :3] += (means - found[:, 0])[:, None]
-    for what, whole in zip(OF_PARTS, ("value", "difference", "loss"), strict=True):
+    for what, whole in zip(OF_PARTS, ("value", "difference", WITHIN, "loss"), strict=True):
         if f"{what}_{COSTS}" in said:
             outcome = said[f"{what}_{OUTCOME}"]
             outcome[:, :3] += (said[whole] + said[f"{what}_{COSTS}"] - outcome)[:, :1]

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.bounds import bounds_on
-from policies.optimal.optimum import Optimal, OptimalSafe
+from policies.optimal.optimum import Optimal, OptimalSafe, SameWithinLimits
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
@@ -38,7 +38,7 @@ from policysim.trials.diagnostics import (
 )
 from policysim.trials.estimators import range_caveats
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
-from policysim.trials.trial_columns import PARTS, calibration_of
+from policysim.trials.trial_columns import ENDS, PARTS, WITHIN, calibration_of
 from policysim.utility import COSTS
 from policysim.words import ALL, guesses
 
@@ -47,6 +47,10 @@ SAME, PRIVATE, EACH, NAMED = "A", "B", "C", ("D", "E", "F")
 # What a row is about: an option with a letter, a mechanism that stands in the trace alone, or (of differences) an arm.
 OPTION, TRACE, ARM = "option", "trace", "arm"
 TITLES = {SAME: "One arm for everyone", PRIVATE: "Best private draw", EACH: "Best for each patient"}
+IN_LIMITS = {
+    OptimalSafe.name: "Best private draw within limits",
+    SameWithinLimits.name: "Same chances within limits",
+}
 IN_TRACE = {
     ExponentialFitted.name: "exponential mechanism, fitted",
     Exponential.name: "exponential mechanism of the textbook",
@@ -152,7 +156,7 @@ def _options(study: LoggedStudy, everyone: pd.DataFrame, named: Sequence[str]) -
     """The options, and then the mechanisms of the trace, a row for each epsilon; and for whom there is no letter."""
     # B is at each epsilon the private policy that is best by the fitted scores, which have no part in its estimates.
     draws = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
-    within = [OptimalSafe.name] if OptimalSafe.name in study.policies else []
+    within = [name for name in IN_LIMITS if name in everyone.index.unique("policy")]
     lettered = (BestFixed.name, Greedy.name, draws[study.epsilon])
     others = [name for name in dict.fromkeys([*within, *named]) if name not in lettered]
     policies = {SAME: dict.fromkeys(draws, BestFixed.name), PRIVATE: draws, EACH: dict.fromkeys(draws, Greedy.name)}
@@ -167,7 +171,7 @@ def _options(study: LoggedStudy, everyone: pd.DataFrame, named: Sequence[str]) -
         if policy in everyone.index.unique("policy") and {policy} not in shown:
             rows += [(TRACE, title, title, policy, epsilon) for epsilon in sorted(draws)]
     options = pd.DataFrame(rows, columns=["section", "option", "title", "policy", "epsilon"])
-    options["title"] = options["title"].replace(OptimalSafe.name, "Best private draw within limits")
+    options["title"] = options["title"].replace(IN_LIMITS)
     numbers = everyone.loc[list(zip(options["policy"], options["epsilon"], strict=True))].reset_index()
     spent = numbers["epsilon_spent"]
     options = options.assign(
@@ -214,7 +218,7 @@ def _broken(
     """Which options break the limits of the study; the one that was made within them may only do so by chance."""
     now = everyone.xs(study.epsilon, level="epsilon").reset_index()
     lettered = options[(options["section"] == OPTION) & (options["epsilon"] == study.epsilon)]
-    letters = lettered[lettered["policy"] != OptimalSafe.name].set_index("policy")["option"]
+    letters = lettered[~lettered["policy"].isin(IN_LIMITS)].set_index("policy")["option"]
     titles = {COSTS: "units of cost"}
     broken = broken_bounds(problem, study.at_most, study.capacity, now[now["policy"].isin(letters.index)], titles)
     said = {str(letters[policy]): ", ".join(words) for policy, words in broken.items()}
@@ -253,11 +257,11 @@ def limits_of(
 
 
 def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame, data: LoggedData) -> pd.DataFrame:
-    """Each option against A, B against C, and the arm with the best mean against each other.
+    """Each option against A, B against C, what keeps the limits against the same, and the best arm against each other.
 
     Where treatments cost something, the difference in utility has two parts, which follow it: outcome minus costs.
     """
-    outcome = str(arms["outcome"].iloc[0])
+    outcome, same = str(arms["outcome"].iloc[0]), same_within(options)
     rows: list[tuple[str, float, str, str, str, float, float, float]] = []
     others = options[options["option"] != SAME]
     for section, option, policy, epsilon in others[["section", "option", "policy", "epsilon"]].itertuples(index=False):
@@ -268,6 +272,9 @@ def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFra
             if option == PRIVATE:
                 against_c = (0 - row[f"loss{end}{side}"] for side in ("", "_high", "_low"))
                 rows.append((section, epsilon, option, EACH, name, *against_c))
+            if policy == OptimalSafe.name and same != SAME:
+                against_same = (row[f"{WITHIN}{end}{side}"] for side in ("", "_low", "_high"))
+                rows.append((section, epsilon, option, same, name, *against_same))
     for best, arm, *apart in against_highest(arms, data).itertuples(index=False, name=None):
         rows.append((ARM, math.nan, best, arm, outcome, *apart))
     table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "outcome", "value", "low", "high"])
@@ -277,15 +284,25 @@ def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFra
     return table.assign(verdict=[verdict_of_interval(*each) for each in ends])
 
 
+def same_within(options: pd.DataFrame) -> str:
+    """The letter of what the draw within limits is compared with: A, unless that breaks them."""
+    return next(iter(options.loc[options["policy"] == SameWithinLimits.name, "option"]), SAME)
+
+
 def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataFrame:
-    """The groups that an option harms instead of A, surely, at each epsilon: how much less they have.
+    """The groups that an option surely harms, instead of A or `same_within`, at each epsilon: how much less they have.
 
     All groups of an option together are wrong in at most 5 % (Bonferroni): their intervals are stretched, by quantiles
     of the normal distribution, or of Student's with one degree of freedom less than there are clusters.
     """
     lettered = options[(options["section"] == OPTION) & (options["option"] != SAME)]
     groups = compared[compared["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
-    table = lettered[["epsilon", "option", "policy"]].merge(groups, on=["policy", "epsilon"])
+    table = lettered[["epsilon", "option", "policy"]].merge(groups, on=["policy", "epsilon"]).assign(than=SAME)
+    if WITHIN in table:
+        inside = table[WITHIN].notna()
+        for end in ENDS:
+            table.loc[inside, f"difference{end}"] = table[f"{WITHIN}{end}"]
+        table.loc[inside, "than"] = same_within(options)
     tested = table.groupby(["epsilon", "option"])["group"].transform("size")
     freedom = np.inf if log.data.clusters is None else log.data.n_units - 1
     stretch = tested.map(lambda number: stdtrit(freedom, 1 - (1 - LEVEL) / 2 / number) / stdtrit(freedom, UPPER))
@@ -293,7 +310,7 @@ def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataF
         table["difference"] + stretch * (table[end] - table["difference"])
         for end in ("difference_low", "difference_high")
     )
-    table = table.assign(than=SAME, value=-table["difference"], low=-high, high=-low)[high < 0]
+    table = table.assign(value=-table["difference"], low=-high, high=-low)[high < 0]
     table["group"] = [level_in_words(log.space, *pair) for pair in zip(table["group"], table["level"], strict=True)]
     table = table.sort_values(["option", "epsilon", "value"], ascending=[True, True, False], kind="stable")
     return table[["epsilon", "option", "than", "group", "share", "value", "low", "high"]].reset_index(drop=True)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
+from policies.optimal.optimum import SameWithinLimits
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
@@ -81,7 +82,8 @@ def report(
     names = with_references(study.policies)
     compared = compare_log(replace(study, policies=tuple(dict.fromkeys([*names, Exponential.name]))), log, progress)
     findings = find(study, log, problem, compared, left_out, named=study.policies if policies and not every else ())
-    comparison = written(compared[compared["policy"].isin(names)].reset_index(drop=True))
+    shown = compared["policy"].isin([*names, SameWithinLimits.name])
+    comparison = written(compared[shown].reset_index(drop=True))
     tables = findings.details.tables
     screens = {epsilon: trial_screen(study, findings, epsilon) for epsilon in study.epsilons}
     return Report(
@@ -126,6 +128,7 @@ def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress:
 
 def drawings(study: LoggedStudy, comparison: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> list[Drawing]:
     """The figures that there are, from a comparison and the tables of its findings."""
+    comparison = comparison[comparison["policy"] != SameWithinLimits.name]
     policies = comparison[~comparison["policy"].isin([Greedy.name, Uniform.name])]
     made = [
         gain(comparison, study.epsilon),

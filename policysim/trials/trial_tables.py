@@ -14,7 +14,7 @@ from policysim.numbers import change, decimals, percent, plain, rounded, rounded
 from policysim.report.findings import OUTCOME, Findings
 from policysim.report.screen import Grid
 from policysim.study.declared import LoggedStudy
-from policysim.trials.trial_findings import EACH, PRIVATE, TrialDetails
+from policysim.trials.trial_findings import EACH, PRIVATE, SAME, TrialDetails, same_within
 from policysim.utility import COSTS
 from policysim.words import capital
 
@@ -59,13 +59,13 @@ class Unit(NamedTuple):
 
 
 class View(NamedTuple):
-    """The findings at one epsilon: options by letter, their differences from A, and arms with the verdict on each."""
+    """The findings at one epsilon: options by letter, differences by two letters, and arms with the verdict on each."""
 
     study: LoggedStudy
     findings: Findings
     epsilon: float
     options: Mapping[str, Mapping[str, Any]]
-    against_a: Mapping[str, Mapping[str, Any]]
+    changes: Mapping[tuple[str, str], Mapping[str, Any]]
     arms: pd.DataFrame
     unit: Unit
 
@@ -76,9 +76,15 @@ class View(NamedTuple):
         return next(within, PRIVATE)
 
     @property
+    def same(self) -> str:
+        """The letter of what that draw is compared with, the same for everyone: A, unless A breaks the limits."""
+        return same_within(self.findings.options)
+
+    @property
     def nothing_to_follow(self) -> bool:
         """Whether even choosing for each patient gives everyone the same arm."""
-        return bool(self.against_a[EACH]["low"] == self.against_a[EACH]["high"] == 0)
+        change = self.changes[EACH, SAME]
+        return bool(change["low"] == change["high"] == 0)
 
     @property
     def details(self) -> TrialDetails:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from policies.exponential import Exponential
+from policies.optimal.optimum import OptimalSafe
 from policysim.logs.log_source import ESTIMATE, SHARES, LogSource, lot_words, outcome_formula, unknown_words
 from policysim.numbers import NEGLIGIBLE, decimals, percent, plain, right, rounded
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, OUTCOME, UP_TO, UTILITY, WORSE, Findings, rows_of
@@ -60,9 +61,8 @@ def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
     details, differences = findings.details, findings.differences
     outcome = differences["outcome"].iloc[0]
     differences = differences[differences["outcome"] == outcome]
-    against_a = differences[
-        (differences["section"] == OPTION) & (differences["epsilon"] == epsilon) & (differences["than"] == SAME)
-    ]
+    now = differences[(differences["section"] == OPTION) & (differences["epsilon"] == epsilon)]
+    against_a = now[now["than"] == SAME]
     of_arms = differences[differences["section"] == ARM]
     arms = details.tables["arms"]
     arms = arms[arms["outcome"] == outcome].set_index("arm")
@@ -72,7 +72,7 @@ def _view(study: LoggedStudy, findings: Findings, epsilon: float) -> View:
     widths = [(arms["high"] - arms["low"]).min(), *(against_a["high"] - against_a["low"])]
     what = UTILITY if study.log.costs else OUTCOME
     unit = Unit(details.counted_of, decimals(details.counted_of * np.nanmax(widths) / 2), what)
-    changes = {row["option"]: row for row in rows_of(against_a)}
+    changes = {(row["option"], row["than"]): row for row in rows_of(now)}
     return View(study, findings, epsilon, findings.lettered(epsilon), changes, arms, unit)
 
 
@@ -80,21 +80,21 @@ def _advice(view: View) -> str:
     """One sentence before all others, which obeys the verdicts on B and C."""
     if view.details.doubted:
         return UNANSWERABLE
-    draw = view.private
-    not_better = f"{draw} or C" if view.against_a[EACH]["verdict"] == NOT_SHOWN else draw
-    same = f"At {view.at} {draw} gives everyone the same arm, as A does: privacy does not decide between them."
-    if view.nothing_to_follow:
-        same = f"The data show nothing to follow: {draw} and C give everyone the same arm, as A does."
+    draw, same, what = view.private, view.same, "arm" if view.same == SAME else "chances"
+    not_better = f"{draw} or C" if same == SAME and view.changes[EACH, SAME]["verdict"] == NOT_SHOWN else draw
+    equal = f"At {view.at} {draw} gives everyone the same {what}, as {same} does: privacy does not decide between them."
+    if view.nothing_to_follow and same == SAME:
+        equal = f"The data show nothing to follow: {draw} and C give everyone the same arm, as A does."
     sentences = {
-        BETTER: f"Choose {draw} rather than A: at {view.at} its patients do better, and their records stay hidden up "
-        "to ε.",
-        WORSE: f"Choose A rather than {draw}: at {view.at} the patients of {draw} do worse.",
-        EQUAL: same,
-        NOT_SHOWN: f"The data do not show that {not_better} is better than A at {view.at}, and A hides everything.",
+        BETTER: f"Choose {draw} rather than {same}: at {view.at} its patients do better, and their records stay hidden "
+        "up to ε.",
+        WORSE: f"Choose {same} rather than {draw}: at {view.at} the patients of {draw} do worse.",
+        EQUAL: equal,
+        NOT_SHOWN: f"The data do not show that {not_better} is better than {same} at {view.at}, and {same} hides "
+        "everything.",
     }
-    if _breaks(view, SAME):
-        return f"A is not possible within the limits: {draw} is the best private draw that keeps them at {view.at}."
-    return sentences[view.against_a[draw]["verdict"]]
+    impossible = "A is not possible within the limits. " if _breaks(view, SAME) else ""
+    return f"{impossible}{sentences[view.changes[draw, same]['verdict']]}"
 
 
 def _breaks(view: View, letter: str) -> bool:
@@ -149,6 +149,7 @@ def _allocated(propensity: str | tuple[float, ...]) -> str:
 def _introduced(view: View) -> Iterator[Option]:
     """The options with what each hides."""
     how = {
+        view.same: "drawn at random, with the same chances for everyone; ",
         SAME: "the arm that did best in other patients; ",
         PRIVATE: "drawn at random, with chances that depend on the record; ",
         EACH: "by scores that are made from other patients; ",
@@ -172,10 +173,10 @@ def _lines(view: View) -> Iterator[Line]:
     )
     nothing = f"Nothing: a treatment from A or {view.private} says nothing about the secret."
     yield Line("Best single arm", _best_arm(view))
-    yield Line("Choosing for each", _instead_of_a(view, EACH))
-    yield Line("Drawn privately", _instead_of_a(view, PRIVATE))
+    yield Line("Choosing for each", _instead_of(view, EACH, SAME))
+    yield Line("Drawn privately", _instead_of(view, PRIVATE, SAME))
     if not view.details.tables["limits"].empty:
-        yield Line("Within limits", f"{_instead_of_a(view, view.private)} {_use(view)}")
+        yield Line("Within limits", f"{_within_limits(view)} {_use(view)}")
     yield Line("Who is harmed", _who_is_harmed(view))
     yield Line("What leaks", leaks if apart > 0.5 + NEGLIGIBLE else nothing)
     yield Line("How sure", _how_sure(view))
@@ -203,27 +204,36 @@ def _named(arms: pd.DataFrame) -> str:
     return in_a_row([*quoted, f"{more} more"] if more else quoted, "and")
 
 
-def _instead_of_a(view: View, option: str) -> str:
-    """The difference of an option from A, with its interval and what may be concluded."""
-    row, unit = view.against_a[option], view.unit
+def _within_limits(view: View) -> str:
+    """What the draw within limits gains over what is the same for everyone and keeps them, too."""
+    if view.options[view.private]["policy"] != OptimalSafe.name:
+        return f"No option is made to keep them, as the policy {OptimalSafe.name} is."
+    broken = f"A breaks them, {view.same} does not. " if _breaks(view, SAME) else ""
+    return f"{broken}{_instead_of(view, view.private, view.same)}"
+
+
+def _instead_of(view: View, option: str, than: str) -> str:
+    """The difference of two options, with its interval and what may be concluded."""
+    row, unit = view.changes[option, than], view.unit
     conclusion = "no conclusion" if view.details.doubted else CONCLUSIONS[row["verdict"]].format(option)
     if row["verdict"] == EQUAL:
         why = ": the data show nothing to follow" if view.nothing_to_follow and not view.details.doubted else ""
-        return f"{option} instead of A: no change, {conclusion}{why}."
+        same = conclusion if than == SAME else f"as {option} gives everyone the same chances"
+        return f"{option} instead of {than}: no change, {same}{why}."
     ends = unit.change_span(row["low"], row["high"])
     change = f"{unit.change(row['value'])} {unit.noun} ({INTERVAL} {ends})"
-    return f"{option} instead of A: {change}: {conclusion}.{_parts(view, option)}"
+    return f"{option} instead of {than}: {change}: {conclusion}.{_parts(view, option, than)}"
 
 
-def _parts(view: View, option: str) -> str:
+def _parts(view: View, option: str, than: str) -> str:
     """The outcome and the costs behind a difference in utility, where costs make a tenth of what is gained or lost."""
     if not view.study.log.costs:
         return ""
     table = view.findings.differences
-    pair = table["option"].eq(option) & table["than"].eq(SAME) & table["epsilon"].eq(view.epsilon)
+    pair = table["option"].eq(option) & table["than"].eq(than) & table["epsilon"].eq(view.epsilon)
     outcome, costs = (float(table.loc[pair & table["outcome"].eq(name), "value"].iloc[0]) for name in PARTS)
-    now = {option: dict(zip(EXPECTED, (outcome, costs), strict=True)), SAME: dict.fromkeys(EXPECTED, 0.0)}
-    named = named_outcomes(Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {}), now, [(option, SAME)])
+    now = {option: dict(zip(EXPECTED, (outcome, costs), strict=True)), than: dict.fromkeys(EXPECTED, 0.0)}
+    named = named_outcomes(Weighed(PARTS, None, {OUTCOME: -1.0, COSTS: 1.0}, {}), now, [(option, than)])
     if COSTS not in named or not round(costs, view.unit.places):  # nor what would be printed as 0
         return ""
     more = "more" if costs > 0 else "less"
@@ -256,12 +266,12 @@ def _who_is_harmed(view: View) -> str:
     table, unit = view.findings.harmed, view.unit
     harmed = rows_of(table[(table["option"] == view.private) & (table["epsilon"] == view.epsilon)])
     if not harmed:
-        return f"No group of patients can be shown to do worse by {view.private} instead of A."
+        return f"No group of patients can be shown to do worse by {view.private} instead of {view.same}."
     most = harmed[0]
-    ends = unit.change_span(-most["high"], -most["low"])
+    instead, ends = f"{view.private} instead of {view.same}", unit.change_span(-most["high"], -most["low"])
     more = f" {len(harmed) - 1} more: harmed.csv." if len(harmed) > 1 else ""
     return (
-        f"By {view.private} instead of A the group “{short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of "
+        f"By {instead} the group “{short(most['group'], ARM_LETTERS)}” ({percent(most['share'])} of "
         f"patients): {unit.change(-most['value'])} {unit.noun} ({INTERVAL} {ends}, of all groups together).{more}"
     )
 
@@ -276,7 +286,8 @@ def _how_sure(view: View) -> str:
     gain, draw = "", view.private
     if EACH in least:
         gain = f"If C truly gained {unit.mean(least[EACH])} {unit.noun} over A, 8 of 10 such trials would show it"
-        gain += f"; {draw} would have to gain {unit.mean(least[draw])}. " if draw in least else ". "
+        over = "" if view.same == SAME else f" over {view.same}"
+        gain += f"; {draw} would have to gain {unit.mean(least[draw])}{over}. " if draw in least else ". "
     test = tables["heterogeneity"].iloc[0]
     p = f"p < {LEAST_P:g}" if test["p"] < LEAST_P else f"p = {rounded(test['p'])}"
     unsure = "unclear, as it depends on the split" if test["p"] < LEVEL else "not shown"
@@ -288,8 +299,8 @@ def _options_table(view: View) -> Grid:
     unit, rows = view.unit, []
     for letter, row in view.options.items():
         against_a = ("", "", "")
-        if letter in view.against_a:
-            other = view.against_a[letter]
+        if letter != SAME:
+            other = view.changes[letter, SAME]
             against_a = (unit.change(other["value"]), unit.change_span(other["low"], other["high"]), other["verdict"])
         value = (unit.mean(row["value"]), unit.span(row["low"], row["high"]))
         rows.append((f"{letter}  {short(row['title'], ARM_LETTERS)}", *value, *against_a, right(row["told_apart"])))
@@ -313,17 +324,17 @@ def _arms_table(view: View) -> Grid:
 def _trace_table(view: View) -> Grid:
     """What each option and mechanism changes against A, over epsilon, and what privacy costs in all."""
     differences = view.findings.differences
-    # C is the same at each epsilon.
-    moving = differences[(differences["section"] != ARM) & (differences["option"] != EACH)]
-    main, parts = differences["outcome"].iloc[0], set(PARTS) if _parts(view, view.private) else set()
+    # These are the same at each epsilon.
+    moving = differences[(differences["section"] != ARM) & ~differences["option"].isin([EACH, view.same])]
+    main, parts = differences["outcome"].iloc[0], set(PARTS) if _parts(view, view.private, view.same) else set()
     moving = moving[(moving["outcome"] == main) | moving["outcome"].isin(parts) & (moving["option"] == view.private)]
     epsilons = trace(view.study.epsilons, view.study.epsilon)
     rows = []
     for (option, than, outcome), changes in moving.groupby(["option", "than", "outcome"], sort=False):
         values = changes.set_index("epsilon")["value"]
-        title = option if than == SAME else "B minus C: privacy in all"
-        if outcome != main:
-            title = f"{option}: {outcome}" if than == SAME else f"B minus C: {outcome}"
+        title = option if than == SAME else f"{option} minus {than}"
+        if outcome != main or than != SAME:
+            title += f": {outcome if outcome != main else 'privacy in all' if than == EACH else 'within limits'}"
         rows.append((str(title), *(view.unit.change(values[epsilon]) for epsilon in epsilons)))
     head = (f"{view.unit.title}, minus A, over ε", *map(plain, epsilons))
     return Grid(head, tuple(rows), name="differences")

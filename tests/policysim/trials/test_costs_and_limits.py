@@ -12,6 +12,7 @@ from small_trials import ARMS, make_trial
 
 import policysim as ps
 from envs.toml_reader import InputFileError
+from policies.optimal.optimum import SameWithinLimits
 from policysim.cli.main import main
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import trial_columns
@@ -162,8 +163,77 @@ def test_a_share_of_the_patients_gets_the_scarce_arm_as_theory_says(tmp_path):
     assert used.loc["D", "value"] == pytest.approx(share, abs=0.005)
     assert used.loc["D", "low"] < share < used.loc["D", "high"]
     assert used.loc["C", "value"] == pytest.approx(0.5, abs=0.01)
-    assert "goes to 20.0 of 100 (at most 20)" in " ".join(str(made).split())
-    assert "C: gives drip to more than 20 of 100 patients." in " ".join(str(made).split())
+    screen = " ".join(str(made).split())
+    assert "goes to 20.0 of 100 (at most 20)" in screen
+    assert "A: gives drip to more than 20 of 100 patients." in screen
+    assert "C: gives drip to more than 20 of 100 patients." in screen
+    # Nobody can give the drip to all, which would be best: 0.6. Given to one of five by chance, it gains 0.2 in each.
+    assert options.loc["E", ["policy", "hides", "told_apart"]].tolist() == ["same-within-limits", "everything", 0.5]
+    assert options.loc["E", "value"] == pytest.approx(0.4 + 0.2 * share, abs=0.004)
+    differences = made.tables["differences"].query("option == 'D'").set_index("than")
+    gained = 0.25 * math.e * young - 0.05 * young - 0.2 * share
+    assert differences.loc["E", "value"] == pytest.approx(gained, abs=0.004)
+    assert differences["verdict"].to_dict() == {"A": "worse", "E": "better"}
+    assert "A is not possible within the limits. Choose D rather than E: at ε = 1 its patients do better" in screen
+    assert "Within limits A breaks them, E does not. D instead of E: +0.0" in screen
+    assert "D would have to gain" in screen and "over E" in screen
+
+
+@pytest.mark.parametrize("adjacency", ["any-record", "one-feature", "sensitive"])
+@pytest.mark.parametrize(
+    ("capacity", "at_most"),
+    [({"drip": 0.2}, 0.03), ({"wait": 0.5, "pill": 0.4, "drip": 0.3}, 1.0), ({"pill": 0.3}, 0.1), ({"drip": 1.0}, 1.0)],
+)
+def test_the_same_chances_within_limits_are_the_best_shares_of_the_arms(capacity, at_most, adjacency):
+    """Where all get the same, shares of the arms are all there is to choose, also if some features are public."""
+    hidden = {"adjacency": adjacency, "sensitive": ("old",) if adjacency == "sensitive" else ()}
+    study, log = with_costs(make_trial(500, 0.4, 4), capacity=capacity, at_most={"costs": at_most}, **hidden)
+    policy = SameWithinLimits(at_most=study.at_most, capacity=study.capacity)
+    problem = problem_of_log(study, log)
+    table = policy.probabilities(problem)
+    values = problem.prior @ problem.utilities
+    most = [(0, capacity.get(arm, 1.0)) for arm in ARMS]
+    best = linprog(-values, A_ub=[COSTS], b_ub=[at_most], A_eq=np.ones((1, 3)), b_eq=[1], bounds=most)
+    np.testing.assert_allclose(table, np.tile(table[0], (len(table), 1)), rtol=1e-12)
+    assert table[0] @ values == pytest.approx(-best.fun, abs=1e-9)
+    assert (table[0] <= np.array(most)[:, 1] + 1e-9).all() and table[0] @ COSTS <= at_most + 1e-9
+
+
+@pytest.mark.usefixtures("one_split")
+def test_a_is_what_the_draw_within_limits_is_compared_with_where_it_keeps_them(tmp_path):
+    limits = "[capacity]\ndrip = 1\npill = 0.2\n"
+    made = ps.report(ps.load_study(written(tmp_path, limits)), epsilons=[1.0])
+    assert set(made.tables["options"].query("section == 'option'")["option"]) == {"A", "B", "C", "D"}
+    assert set(made.tables["differences"].query("option == 'D'")["than"]) == {"A"}
+    assert not made.tables["comparison"].columns.str.contains("within").any()
+    assert "Within limits D instead of A:" in " ".join(str(made).split())
+
+
+@pytest.mark.usefixtures("one_split")
+def test_no_draw_is_called_within_limits_that_is_not_made_to_keep_them(tmp_path):
+    study = ps.load_study(written(tmp_path, "[capacity]\ndrip = 0.1\n[compare]\npolicies = ['optimal']\n"))
+    screen = " ".join(str(ps.report(study, epsilons=[1.0])).split())
+    assert "Within limits No option is made to keep them, as the policy optimal-safe is. Held-out use of B:" in screen
+
+
+@pytest.mark.usefixtures("one_split")
+def test_who_is_harmed_within_limits_is_harmed_instead_of_what_keeps_them(tmp_path):
+    """The young lose the drip that the same chances would give them."""
+    rng = np.random.default_rng(5)
+    n = 4000
+    old, arm = np.arange(n) % 2, rng.permutation(n) % 2
+    pd.DataFrame({"arm": arm, "old": old, "y": 0.2 + 0.3 * arm + 0.3 * old * arm}).to_csv(tmp_path / "log.csv")
+    (tmp_path / "study.toml").write_text(
+        '[data]\nfile = "log.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { y = 1.0 }\n[data.treatments]\n'
+        '0 = "wait"\n1 = "drip"\n[data.features]\nold = { levels = [0, 1] }\n[privacy]\nepsilon = 1\nepsilons = [1]\n'
+        '[capacity]\ndrip = 0.2\n[compare]\nby = ["old"]\n'
+    )
+    made = ps.report(ps.load_study(tmp_path / "study.toml"))
+    young = 2 * 0.2 / (1 + math.e)
+    harmed = made.tables["harmed"].query("option == 'D'")
+    assert harmed[["than", "group"]].values.tolist() == [["E", "old 0"]]
+    assert harmed["value"].item() == pytest.approx(0.3 * (0.2 - young), abs=0.004)
+    assert "By D instead of E the group “old 0”" in " ".join(str(made).split())
 
 
 def test_each_version_of_a_private_draw_keeps_to_epsilon_and_to_the_limits():
@@ -204,7 +274,7 @@ def test_a_report_says_what_the_draw_within_the_limits_uses(tmp_path, capsys):
     screen = " ".join(capsys.readouterr().out.split())
     assert "Utility: the outcome minus costs (pill 0.05, drip 0.2)." in screen
     assert "D Best private draw within limits" in screen
-    assert "A is not possible within the limits" in screen
+    assert "A is not possible within the limits. " in screen
     limits = pd.read_csv(tmp_path / "out" / "limits.csv")
     assert set(limits["what"]) == {"drip", "costs"}
     kept = limits[limits["option"] == "D"]
