@@ -45,7 +45,7 @@ from policysim.progress import SILENT, Progress
 from policysim.report.findings import NOT_SHOWN, verdict_of_interval
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
-from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
+from policysim.trials.arms import ArmDifference, difference_from_one_arm
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate, moments
 from policysim.trials.log_to_evaluate import (
@@ -316,8 +316,6 @@ class PolicyOnLog:
     log : LogToEvaluate
         The rows that were used.
     policy : OutsidePolicy
-    arms : DataFrame
-        See `arms.arm_means`.
     estimate : OffPolicyEstimate
         The policy's value.
     difference : ArmDifference
@@ -335,7 +333,6 @@ class PolicyOnLog:
 
     log: LogToEvaluate
     policy: OutsidePolicy
-    arms: pd.DataFrame
     estimate: OffPolicyEstimate
     difference: ArmDifference
     agreement: Agreement | None
@@ -396,7 +393,6 @@ def evaluate_policy(
     return PolicyOnLog(
         log=log,
         policy=policy,
-        arms=arm_means(log.data),
         estimate=estimate,
         difference=difference_from_one_arm(
             log.data, probabilities, mask, seed=seed, estimator=estimator, fitted=fitted, clip=clip

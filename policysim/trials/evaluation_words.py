@@ -28,7 +28,7 @@ def evaluation_screen(evaluated: PolicyOnLog) -> Screen:
     """The screen."""
     rows = [
         (arm, f"{patients:,}", supported_digits(mean, low, high), interval(low, high))
-        for arm, patients, mean, low, high in evaluated.arms.itertuples(index=False)
+        for arm, patients, mean, low, high in evaluated.log.arms.itertuples(index=False)
     ]
     return Screen(
         title=f"The value of a policy to the patients of {evaluated.log.table.name}",
@@ -148,7 +148,7 @@ def evaluation_document(evaluated: PolicyOnLog) -> dict[str, Any]:
         "log": log.table.name,
         **log.about,
         "warnings": [*log.doubts.errors, *log.doubts.others],
-        "arms": evaluated.arms.to_dict(orient="records"),
+        "arms": evaluated.log.arms.to_dict(orient="records"),
         "policy": evaluated.policy.title,
         "contraindicated": dict(evaluated.contraindicated),
         "outcome_model": model or None,

@@ -35,6 +35,7 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, LogColumns, outco
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.progress import SILENT, Progress
 from policysim.study.declared import LoggedStudy
+from policysim.trials.arms import arm_means, arms_of, utility_of_arms
 from policysim.trials.diagnostics import LogCaveats, log_caveats
 from policysim.trials.outside_policy import OutsidePolicy
 
@@ -60,7 +61,10 @@ class LogToEvaluate:
         Where overlap is looked for: all that was known, if possible before numbers were cut into levels.
     doubts : LogCaveats
         What may be wrong with it, of the log of a study; of a file nothing says how treatments were given. Beside
-        errors nothing is concluded.
+        nothing is concluded.
+    arms : DataFrame
+        Each arm, had everyone been given it: of the log of a study as `compare` has it (`arms.utility_of_arms`), of a
+        file `arms.arm_means`.
     """
 
     table: DataTable
@@ -69,6 +73,7 @@ class LogToEvaluate:
     about: Mapping[str, Any]
     looked_at: pd.DataFrame
     doubts: LogCaveats = field(default_factory=LogCaveats)
+    arms: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +116,9 @@ def read_study_log(
         "unknown": dict(log.unknown),
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
-    return LogToEvaluate(table, log.data, known, about, log.covariates, log_caveats(log, study.log))
+    arms, doubts = utility_of_arms(log, arms_of(log, study.log)), log_caveats(log, study.log)
+    arms = arms[["arm", "rows", "mean", "low", "high"]]
+    return LogToEvaluate(table, log.data, known, about, log.covariates, doubts, arms)
 
 
 def all_with_reward(data: LoggedData) -> dict[str, Any]:
@@ -150,7 +157,7 @@ def read_log_file(path: Path, actions: Sequence[str], stated: CsvFormat = RECOGN
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
             predictors.append(name)
-    return LogToEvaluate(table, data, known[predictors], all_with_reward(data), known)
+    return LogToEvaluate(table, data, known[predictors], all_with_reward(data), known, arms=arm_means(data))
 
 
 def count_log_file(
@@ -183,4 +190,4 @@ def count_log_file(
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
     table = LogRows(path.as_posix(), frame, counted=True)
-    return LogToEvaluate(table, data, frame, all_with_reward(data), frame)
+    return LogToEvaluate(table, data, frame, all_with_reward(data), frame, arms=arm_means(data))

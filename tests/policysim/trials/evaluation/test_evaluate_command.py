@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import policysim as ps
 from policysim.files.probability_table import read_probability_table
-from policysim.numbers import rounded, with_interval
+from policysim.numbers import rounded, with_interval, written
 from policysim.progress import Progress
 from policysim.study.study_reader import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
@@ -129,6 +130,17 @@ def test_progress_counts_the_folds(trial, table):
     expected, steps = [], []
     evaluate_on(study, target, estimator="dr", progress=Progress(steps.append, expected.append))
     assert expected == [ESTIMATORS["dr"].folds] and steps == [1] * ESTIMATORS["dr"].folds
+
+
+@pytest.mark.usefixtures("few_trees", "one_split")
+@pytest.mark.parametrize("costs", ["", "[utility]\ncosts = { pill = 0.1 }\n"])
+def test_arms_are_worth_what_the_files_of_compare_say_to_the_last_digit(evaluated, trial, table, costs):
+    path = trial(propensity="estimate")
+    path.write_text(path.read_text() + costs)
+    compared = ps.report(load_study(path), policies=["optimal"], epsilons=[1.0]).tables["arms"]
+    expected = compared[compared["outcome"] == compared["outcome"].iloc[0]].drop(columns=["outcome", "missing"])
+    arms = pd.DataFrame(evaluated(path, "--table", table)[1]["arms"])
+    pd.testing.assert_frame_equal(written(arms), expected, check_exact=True)
 
 
 @pytest.mark.usefixtures("few_trees")
