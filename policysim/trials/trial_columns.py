@@ -237,7 +237,9 @@ class Measure:
         """Make the policy outside of each fold and measure it there."""
         table, *of_versions = self._split.evaluate(policy)
         data, values = self._split.log.data, row_values(table, self._split.values)
-        weights, loss = data.of_taken(table) / data.propensities, minus(self._value_of_greedy, values)
+        # Rows without an outcome are made up for by the others, whose weights grow.
+        weights = data.of_taken(table) / data.propensities * data.known.weights
+        loss = minus(self._value_of_greedy, values)
         others = self._compared_with(policy)
         apart = {name: minus(values, row_values(other, self._split.values)) for name, other in others.items()}
         beyond = {name: self._beyond(table, other) for name, other in others.items()}

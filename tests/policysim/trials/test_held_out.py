@@ -11,6 +11,7 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
+from policysim.logs.log_frame import Observed
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments
 from policysim.trials.trial_columns import FOLDS, MOST_TIMES, compare_log, is_close, split_log
@@ -186,6 +187,17 @@ def test_an_arm_that_hardly_anybody_got_is_refused(trial):
     few = replace(trial.log, data=replace(data, actions=np.where(data.actions == 1, 0, data.actions)))
     with pytest.raises(ValueError, match="at least 10 patients with an outcome, pill has 0: leave it out"):
         compare_log(trial.study, few)
+
+
+@pytest.mark.usefixtures("one_split")
+def test_the_effective_sample_size_counts_no_rows_without_an_outcome(trial):
+    """Where each arm has the same probability, it is the number of outcomes that are known."""
+    known = np.arange(trial.log.data.n_rows) % 5 > 0
+    data = replace(trial.log.data, observed=Observed(trial.log.data.rewards, known / known.mean()))
+    table = compare_log(replace(trial.study, policies=("uniform",)), replace(trial.log, data=data))
+    assert table[table["group"] == "all"]["ess"].tolist() == pytest.approx([known.sum()] * 2)
+    old = trial.log.space.groups("old")[0][trial.log.records]
+    assert table[table["group"] == "old"]["ess"].tolist() == pytest.approx([*np.bincount(old, known)] * 2)
 
 
 def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
