@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -21,6 +21,7 @@ from policysim.files.terminal import json_text
 from policysim.progress import SILENT, Progress
 from policysim.report.contents import PAGE
 from policysim.report.report import Report
+from policysim.report.screen import Screen
 from policysim.study.declared import LoggedStudy, ModelledStudy, Study
 from policysim.study.labels import labels_of
 from policysim.study.stated_bounds import fault_of_bound
@@ -135,13 +136,21 @@ def _with_comparison(choice: Report, study: Study, compared: Callable[[Study], R
     for epsilon in chosen[(chosen > 0) & (chosen < math.inf)][:1]:
         study = replace(study, epsilon=epsilon, epsilons=tuple(sorted({*study.epsilons, epsilon})))
     after = compared(study)
+    warnings = tuple(dict.fromkeys([*choice.findings.warnings, *after.findings.warnings]))
     return replace(
         after,
         before=choice.screen,
-        findings=replace(after.findings, details=details),
+        screen=_without_warnings(after.screen, choice.screen.warnings),
+        screens={at: _without_warnings(screen, choice.screen.warnings) for at, screen in after.screens.items()},
+        findings=replace(after.findings, details=details, warnings=warnings),
         more_tables={**after.more_tables, **{f"choice-{name}": table for name, table in choice.tables.items()}},
         packages={**after.packages, **choice.packages},
         files={**after.files, **choice.files},
         named={**after.named, **choice.named},
         exit_code=choice.exit_code,
     )
+
+
+def _without_warnings(screen: Screen, said: Collection[str]) -> Screen:
+    """A screen without the warnings that stand above it already."""
+    return replace(screen, warnings=tuple(warning for warning in screen.warnings if warning not in said))

@@ -164,8 +164,8 @@ class LogCaveats(NamedTuple):
     """What may be wrong with a log, a sentence for each doubt.
 
     `errors` are signs of what no interval covers, doubtful allocation or propensities, and treatments that some
-    patients never get: with them no conclusion is drawn. `others` are confounding, as far as propensities are
-    estimated, and too few patients.
+    patients never get: with them no conclusion is drawn. `others` are guesses of `init` that nobody has read,
+    confounding, as far as propensities are estimated, and too few patients.
     """
 
     errors: Sequence[str] = ()
@@ -178,6 +178,9 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     finer = "declared features and the columns of adjust_for" if source.adjust_for else "declared features"
     others = [ESTIMATED.format(finer)] if source.propensity == ESTIMATE else []
+    if source.unread:
+        guesses = "1 guess marked # CHECK is" if source.unread == 1 else f"{source.unread} guesses marked # CHECK are"
+        others.insert(0, f"{guesses} unread: what follows is only as good as that.")
     ess = effective_size(importance_weights(data, by_lot) * data.known.weights, data.counts)
     if ess < SMALLEST_ESS:
         others.append(

@@ -131,7 +131,7 @@ def find(
         harmed = harmed.iloc[:0]
         tables["policies"]["surely_from"] = math.nan
         tables["heterogeneity"]["signs"] = 0.0
-    warnings = [*_unread(study), *doubts.errors, *doubts.others, *_doubtful_values(study, options, of_outcome)]
+    warnings = [*doubts.errors, *doubts.others, *_doubtful_values(study, options, of_outcome)]
     warnings += [f"left out: {reason}" for reason in left_out]
     balance = tables["balance"]
     return Findings(
@@ -187,12 +187,6 @@ def _options(study: LoggedStudy, everyone: pd.DataFrame, named: Sequence[str]) -
         **{name: numbers[name] for name in EXPECTED if name in numbers},
     )
     return options, tuple(others[len(NAMED) :])
-
-
-def _unread(study: LoggedStudy) -> list[str]:
-    """That there are guesses in a study that nobody has read yet."""
-    guesses = "1 guess marked # CHECK is" if study.log.unread == 1 else f"{study.log.unread} guesses marked # CHECK are"
-    return [f"{guesses} unread: what follows is only as good as that."] if study.log.unread else []
 
 
 def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFrame) -> list[str]:

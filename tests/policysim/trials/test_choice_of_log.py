@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -119,6 +120,12 @@ def test_the_command_judges_a_log(tmp_path, capsys):
     assert {row["policy"]: row["verdict"] for row in document["verdicts"]}["greedy"] == NOT_SHOWN
     # The report is that of compare for a log, after the choice, and comes out again.
     assert (tmp_path / "out" / "report.html").exists() and (tmp_path / "out" / "arms.csv").exists()
+    # Whatever both parts of the page warn of stands there once.
+    page, expected = (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), document["warnings"]
+    assert "1 guess marked # CHECK is unread: what follows is only as good as that." in expected
+    assert any("do not show which single treatment is the best" in text for text in expected)
+    for warning in expected:
+        assert page.count(f'<p class="warning">{escape(warning)}</p>') == 1
     # Patients are not copied: beside the study and its data.
     (tmp_path / "trial.toml").rename(tmp_path / "out" / "study.toml")
     (tmp_path / "trial.csv").rename(tmp_path / "out" / "trial.csv")
@@ -165,14 +172,15 @@ def test_nothing_is_chosen_where_compare_draws_no_conclusion(demand, villages, t
 
 
 @pytest.mark.usefixtures("few_trees", "one_split")
-def test_choice_and_evaluation_name_confounding(villages, tmp_path, capsys):
+def test_choice_and_evaluation_name_confounding_and_unread_guesses(villages, tmp_path, capsys):
     rows = pd.read_csv(tmp_path / "trial.csv").drop(columns="village")
     rows.to_csv(tmp_path / "trial.csv", index=False)
-    villages.write_text(villages.read_text().replace('"equal"', '"estimate"'))
+    villages.write_text(villages.read_text().replace('"equal"', '"estimate"  # CHECK'))
     (tmp_path / "policy.csv").write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
     for command, *options in (["choose", "--keep", "50%"], ["evaluate", "--table", str(tmp_path / "policy.csv")]):
         assert main([command, str(villages), *options]) == 0
         words = " ".join(capsys.readouterr().out.split())
+        assert words.startswith("Warning: 1 guess marked # CHECK is unread: what follows is only as good as that. ")
         assert words.count("Warning: Propensities are estimated from the declared features") == 1
 
 
