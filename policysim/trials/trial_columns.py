@@ -28,7 +28,7 @@ from policysim.progress import SILENT, Progress
 from policysim.report.findings import NOT_SHOWN, OUTCOME, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
-from policysim.study.study_problem import fit_problem
+from policysim.study.study_problem import fit_problem, problem_of_log
 from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
 from policysim.trials.arms import against_highest, arm_means, arms_of, utility_of_arms
 from policysim.trials.diagnostics import log_caveats
@@ -39,7 +39,7 @@ from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
 REPEATS, MOST_TIMES = 20, 8
-# An end of an interval that is nearer to 0 than so many errors of a median of splits might be beyond 0 by others.
+# What is nearer to a bound than so many errors of a median, or of a share, of splits might be beyond it by others.
 CLOSE = 2.0
 FOLDS = 5
 FEWEST_PATIENTS = 10
@@ -391,7 +391,78 @@ def measured_on_splits(
             # What is done in all splits is expected already.
             for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
                 measured[policy].append(found)
-    return measured, log.data.names[int(chosen.argmax())]
+    return settled(study, log, measured, groups), log.data.names[int(chosen.argmax())]
+
+
+def settled(
+    study: LoggedStudy, log: Log, measured: Mapping[Policy, Sequence[Measured]], groups: Groups
+) -> dict[Policy, list[Measured]]:
+    """Without the few splits that tell two policies apart which are the same on all data and in most splits.
+
+    A split makes policies from four fifths of the patients. Whether some split differed decided between "equal" and
+    "not shown", and another seed would often have decided otherwise. A policy that gives a group one arm for all is
+    measured as A is there.
+    """
+    alike = _same_as_one(study, log, measured, groups)
+    greedy = next((policy for policy in alike if policy.name == Greedy.name), None)
+    of_one = next((splits for policy, splits in measured.items() if policy.name == BestFixed.name), None)
+    told: dict[Policy, list[Measured]] = {policy: [] for policy in measured}
+    for policy, splits in measured.items():
+        for split, measured_as in zip(splits, of_one or splits, strict=True):
+            estimates, means = list(split.estimates), list(split.means)
+            for group in range(len(groups)):
+                if group in alike.get(policy, ()):
+                    found = measured_as.estimates[group]
+                    estimates[group] = _without(found, _differences_in(found))
+                    means[group] = measured_as.means[group]
+                if greedy and group in alike[greedy]:
+                    estimates[group] = _with_one_for_greedy(estimates[group])
+            told[policy].append(split._replace(estimates=estimates, means=means))
+    return told
+
+
+def _same_as_one(
+    study: LoggedStudy, log: Log, measured: Mapping[Policy, Sequence[Measured]], groups: Groups
+) -> dict[Policy, set[int]]:
+    """Policies that are one arm for all on all data, and in most splits and not in all, with the groups where so."""
+
+    def is_mostly_zero(splits: Sequence[Measured], group: int) -> bool:
+        differences = [split.estimates[group]["difference"] for split in splits]
+        sizes = [abs(each.mean) + each.standard_error for each in differences]
+        return bool(np.median(sizes) == 0 < np.max(sizes))
+
+    mostly = {
+        policy: {group for group in range(len(groups)) if is_mostly_zero(splits, group)}
+        for policy, splits in measured.items()
+    }
+    if not any(mostly.values()):
+        return {}
+    problem = problem_of_log(study, log)
+    one = BestFixed().probabilities(problem)
+
+    def is_one(policy: Policy, group: int) -> bool:
+        records = log.records[groups.rows(group)]
+        return not minus(policy.probabilities(problem)[records], one[records]).any()
+
+    return {policy: {group for group in places if is_one(policy, group)} for policy, places in mostly.items() if places}
+
+
+def _without(estimates: Mapping[str, Moments], names: Iterable[str]) -> dict[str, Moments]:
+    """Estimates of which these are 0."""
+    return {**estimates, **{name: replace(estimates[name], mean=0.0, standard_error=0.0) for name in names}}
+
+
+def _with_one_for_greedy(estimates: Mapping[str, Moments]) -> dict[str, Moments]:
+    """Estimates where greedy is one arm for all: it gains nothing, and others lose what they lose to that arm."""
+    differences = {name.replace("difference", "loss"): estimates[name] for name in _differences_in(estimates)}
+    losses = {name: replace(each, mean=-each.mean) for name, each in differences.items()}
+    nothing = [GAIN] if losses["loss"].mean or losses["loss"].standard_error else [GAIN, "normalized_loss"]
+    return _without({**estimates, **losses}, nothing)
+
+
+def _differences_in(estimates: Mapping[str, Moments]) -> list[str]:
+    """The names of the difference from one arm for all, and of its parts."""
+    return [name for name in estimates if name.startswith("difference")]
 
 
 def judged_on_splits(
@@ -429,14 +500,18 @@ def everyones(measured: Sequence[Measured]) -> list[Moments]:
 
 
 def is_close(differences: Sequence[Moments]) -> bool:
-    """Whether other splits might move 0 into the interval of a difference, or out of it: then more splits are made.
+    """Whether other splits might change the verdict on a difference: then more splits are made.
 
-    The median of n splits has an error of about sqrt(pi / 2) times their standard deviation over sqrt(n).
+    They might move 0 into its interval, or out of it: the median of n splits has an error of about sqrt(pi / 2) times
+    their standard deviation over sqrt(n). Or they might change whether it is 0 in most splits (`settled`).
     """
     _, low, high, error = over_splits(differences)
+    n_splits = len(differences)
     spread = float(np.std([each.mean for each in differences]))
-    wobble = math.sqrt(math.pi / 2 / len(differences)) * spread
-    return bool(error > 0 and min(abs(low), abs(high)) < CLOSE * wobble)
+    wobble = math.sqrt(math.pi / 2 / n_splits) * spread
+    zero = np.mean([each.mean == 0 == each.standard_error for each in differences])
+    about_half = 0 < zero < 1 and abs(zero - 1 / 2) < CLOSE * math.sqrt(1 / 4 / n_splits)
+    return bool(error > 0 and (about_half or min(abs(low), abs(high)) < CLOSE * wobble))
 
 
 def groups_of(log: Log, by: Sequence[str]) -> Groups:

@@ -128,21 +128,25 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
     """
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
     truths: dict[str, list[float]] = {policy.name: [] for policy in policies}
-    found: dict[str, list[Moments]] = {policy.name: [] for policy in policies}
-    splits = trial_columns.split_log(log, study)
+    measured: dict[Policy, list[trial_columns.Measured]] = {policy: [] for policy in policies}
+    splits, everyone = trial_columns.split_log(log, study), groups_of(log, ())
     for place, split in enumerate(islice(splits, trial_columns.REPEATS * trial_columns.MOST_TIMES)):
-        if place % trial_columns.REPEATS == 0 and place and not any(map(trial_columns.is_close, found.values())):
+        looked = place and place % trial_columns.REPEATS == 0
+        if looked and not any(trial_columns.is_close(trial_columns.everyones(each)) for each in measured.values()):
             break
-        measure = trial_columns.Measure(split, groups_of(log, ()))
+        measure = trial_columns.Measure(split, everyone)
         sizes = np.bincount(split.folds) / len(split.folds)
         for policy in policies:
             apart = [policy.probabilities(each) - BestFixed().probabilities(each) for each in split.problems]
             truths[policy.name].append(
                 sum(size * (world.success * table).sum(axis=1).mean() for size, table in zip(sizes, apart, strict=True))
             )
-            found[policy.name].append(measure(policy).estimates[0]["difference"])
-    for name, estimates in found.items():
-        yield name, float(np.mean(truths[name])), estimates
+            measured[policy].append(measure(policy))
+    for policy, settled in trial_columns.settled(study, log, measured, everyone).items():
+        differences = trial_columns.everyones(settled)
+        # Of the policies that are made from all data the difference is 0.
+        changed = differences != trial_columns.everyones(measured[policy])
+        yield policy.name, 0.0 if changed else float(np.mean(truths[policy.name])), differences
 
 
 def repeated(world: World, draws: int, seed: int, model: str = "linear", *, look: bool = True) -> pd.DataFrame:

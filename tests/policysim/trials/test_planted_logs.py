@@ -1,15 +1,21 @@
 """What is told of planted logs is right, a small version of benchmarks/offpolicy.py --trials: few splits and logs."""
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 from planted_logs import GAINS, NULLS, OLD, WORLDS, planted_log, repeated, told_of
 from scipy.stats import binom
 
+from policies.reference import BestFixed, Greedy
+from policysim.report.findings import EQUAL, NOT_SHOWN
+from policysim.study.study_problem import problem_of_log
 from policysim.trials import trial_columns
-from policysim.trials.estimators import over_splits
+from policysim.trials.estimators import Moments, over_splits
+from policysim.trials.trial_columns import Measured
 
+USE = ["p_wait", "p_pill", "p_drip"]
 LOGS = 12
 # Were 93 of 100 covered, fewer would be with probability 1e-3 at most.
 FEWEST = int(binom.ppf(1e-3, LOGS, 0.93))
@@ -56,3 +62,41 @@ def test_without_a_gain_nothing_is_called_better_and_a_large_one_is(monkeypatch)
                 better.append((world is large, name, told.low > 0))
     assert not any(called for gains, _, called in better if not gains)
     assert all(called for gains, name, called in better if gains and name == "greedy")
+
+
+def test_a_policy_that_is_one_arm_for_all_is_equal_though_a_few_splits_differ(monkeypatch):
+    """On all data it is, and in most splits: whatever the seed. Where most splits differ, it is not."""
+    monkeypatch.setattr(trial_columns, "REPEATS", 6)
+    monkeypatch.setattr(trial_columns, "MOST_TIMES", 1)
+    greedy, world = Greedy(), NULLS["a strong effect in all"]
+    for draw, differing in ((3, {0: 0, 2: 1}), (9, {0: 4, 2: 4})):
+        study, log = planted_log(world, np.random.default_rng(draw))
+        on_all = problem_of_log(study, log)
+        assert np.array_equal(greedy.probabilities(on_all), BestFixed().probabilities(on_all))
+        for seed, n_splits in differing.items():
+            seeded = replace(study, seed=seed, policies=("greedy", "best-fixed", "uniform"))
+            assert n_splits == sum(
+                any((greedy.probabilities(each) != BestFixed().probabilities(each)).any() for each in split.problems)
+                for split in islice(trial_columns.split_log(log, seeded), 6)
+            )
+            judged = trial_columns.judged_on_splits(seeded, log, [greedy]).iloc[0]
+            equal = n_splits < 3
+            assert judged["verdict"] == (EQUAL if equal else NOT_SHOWN)
+            assert (judged["low"] == judged["high"]) == equal
+            rows = trial_columns.compare_log(seeded, log).set_index("policy")
+            of_greedy, of_one, of_uniform = (rows.loc[name] for name in seeded.policies)
+            assert of_greedy[["value", "loss", *USE]].equals(of_one[["value", "loss", *USE]]) == equal
+            if equal:
+                assert not of_one[["loss", "loss_low", "loss_high"]].any()
+                assert of_uniform["loss"] == -of_uniform["difference"] > 0
+                # Only the difference from one arm for all allows for successes and failures that nobody had.
+                assert of_uniform["loss_low"] == pytest.approx(-of_uniform["difference_high"], abs=0.002)
+
+
+def test_a_policy_that_differs_on_all_data_is_not_equal_though_most_splits_do_not():
+    none, some = Moments(500, 0.0, 0.0), Moments(500, 0.02, 0.01)
+    study, log = planted_log(GAINS["gain .10, two arms"], np.random.default_rng(0))
+    on_all = problem_of_log(study, log)
+    assert (Greedy().probabilities(on_all) != BestFixed().probabilities(on_all)).any()
+    measured = {Greedy(): [Measured([{"difference": each}], [{}], 0.0, 0.0, 0.0) for each in (none, none, some)]}
+    assert trial_columns.settled(study, log, measured, trial_columns.groups_of(log, ())) == measured
