@@ -412,8 +412,8 @@ def settled(
             estimates, means = list(split.estimates), list(split.means)
             for group in range(len(groups)):
                 if group in alike.get(policy, ()):
-                    found = measured_as.estimates[group]
-                    estimates[group] = _without(found, _differences_in(found))
+                    found = {**estimates[group], **measured_as.estimates[group]}
+                    estimates[group] = _without(found, [name for name in found if name.startswith("difference")])
                     means[group] = measured_as.means[group]
                 if greedy and group in alike[greedy]:
                     estimates[group] = _with_one_for_greedy(estimates[group])
@@ -454,15 +454,11 @@ def _without(estimates: Mapping[str, Moments], names: Iterable[str]) -> dict[str
 
 def _with_one_for_greedy(estimates: Mapping[str, Moments]) -> dict[str, Moments]:
     """Estimates where greedy is one arm for all: it gains nothing, and others lose what they lose to that arm."""
-    differences = {name.replace("difference", "loss"): estimates[name] for name in _differences_in(estimates)}
-    losses = {name: replace(each, mean=-each.mean) for name, each in differences.items()}
+    ends = [end for end in ("", *(f"_{part}" for part in PARTS)) if f"loss{end}" in estimates]
+    differences = {end: estimates[f"difference{end}"] for end in ends}
+    losses = {f"loss{end}": replace(each, mean=-each.mean) for end, each in differences.items()}
     nothing = [GAIN] if losses["loss"].mean or losses["loss"].standard_error else [GAIN, "normalized_loss"]
     return _without({**estimates, **losses}, nothing)
-
-
-def _differences_in(estimates: Mapping[str, Moments]) -> list[str]:
-    """The names of the difference from one arm for all, and of its parts."""
-    return [name for name in estimates if name.startswith("difference")]
 
 
 def judged_on_splits(
