@@ -10,7 +10,7 @@ features. It never depends on what is hidden: of that a missing value is a value
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
@@ -37,7 +37,7 @@ from policysim.files.many_files import file_digest, is_file
 from policysim.files.whole_files import check_writable, keep_closed, sync, temporary_folder
 from policysim.progress import SILENT, Progress
 from policysim.release.exact import ExactPolicy, exact_policy
-from policysim.release.ledger import ONE_FEATURE, REPLACE, Ledger, Release, amount, open_ledger
+from policysim.release.ledger import ONE_FEATURE, REPLACE, UNKNOWN_ENTRY, Decision, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
 from policysim.study.declared import SEEN, LoggedStudy, Study
 from policysim.study.study_problem import build_problem
@@ -305,9 +305,11 @@ def decide_all(
     that is there: OutputError, and nothing is drawn, if anything is new. A dry run draws nothing, and leaves the ledger
     as it was.
     """
-    problem, news = method.problem, False
+    problem, news, refused = method.problem, False, dict[int, Decision]()
     progress.expect(patients.n_rows)
     with ledger.transaction(keep=not dry_run):
+        entry = ledger.head + 1
+        entries = {entry, *_earlier_entries(ledger, method.release)}
         for rows in patients.by_patient():
             records = np.array([row.record for row in rows], dtype=np.intp)
             drawn = method.instead[records] if dry_run else method.exact.draw(records)
@@ -315,49 +317,85 @@ def decide_all(
             outcomes = []
             for row, action, values in zip(rows, drawn.tolist(), levels, strict=True):
                 record = ledger.digest("record", BETWEEN.join(map(str, values)))
-                decision = ledger.decision(row.patient, row.event)
-                if decision is not None:
-                    treatment, status = _again(method, row, decision, record)
-                elif taken:
-                    raise OutputError(f"{taken}: is there, and new decisions are asked for; name another file")
-                else:
+                before = ledger.decision(row.patient, row.event)
+                if before is None:
+                    if taken:
+                        raise OutputError(f"{taken}: is there, and new decisions are asked for; name another file")
                     news = True
-                    treatment, status = _first(method, row, problem.actions[action], record, ledger)
+                    new = Decision(problem.actions[action], record, method.seen, entry)
+                    treatment, status = _first(method, row, new, ledger, entries)
+                elif before.entry not in entries or before.seen != method.seen:
+                    refused[row.row] = before
+                    continue
+                else:
+                    treatment, status = _again(method, row, before, record)
                 given = treatment if method.seen == TREATMENT else problem.actions[problem.best_actions[row.record]]
                 outcomes.append((row.row, given, treatment, status))
             patients.store(outcomes)
             progress.advance(len(rows))
+        patients.refuse(refused, lambda row: _refusal(method, refused[row], ledger, entries))
         # Other public features decide what is contraindicated now: that shows them, though nothing is drawn.
         return ledger.charge(method.release) if news or not ledger.covers(method.release) else None
 
 
-def _again(method: Method, row: Row, decision: tuple[str, bytes, str], record: bytes) -> tuple[str, str]:
-    """What was given before, and its status; DataError if others were to see it than now."""
-    treatment, record_before, seen = decision
-    if seen != method.seen:
-        raise DataError(
-            f"row {row.row + 1}: was decided where others see the {seen}, and now they see the {method.seen}: both "
-            "together reveal more than ε allows; a new decision needs a new event"
+def _earlier_entries(ledger: Ledger, release: Release) -> set[int]:
+    """The numbers of the entries by which the same study decided before, also of unknown ones if there are any.
+
+    A study that was edited is known by its name, one that was renamed by its digest; a study of other features that
+    only has the same name is another one.
+    """
+    names, digests = {release.details.get("study")}, {release.details["study_sha256"]}
+    features, numbers = {*release.hides, *release.publishes}, set()
+    for entry in reversed(ledger.entries()):
+        if entry["command"] != release.command:
+            continue
+        name, digest = entry["details"].get("study"), entry["details"]["study_sha256"]
+        others = {*entry["hides"], *entry["publishes"]}
+        if (name in names or digest in digests) and (features <= others or others <= features):
+            names.add(name)
+            digests.add(digest)
+            numbers |= {entry["number"], UNKNOWN_ENTRY}
+    return numbers
+
+
+def _refusal(method: Method, before: Decision, ledger: Ledger, entries: Collection[int]) -> str:
+    """Why a decision cannot be given again: another study made it, or others saw it."""
+    if before.entry in entries:
+        return (
+            f"was decided where others see the {before.seen}, and now they see the {method.seen}: both together reveal "
+            "more than ε allows; a new decision needs a new event"
         )
-    if not method.allows(row.record, treatment):
+    details = [entry["details"] for entry in ledger.entries() if entry["number"] == before.entry]
+    name = details[0].get("study", "") if details else ""
+    return (
+        f"was decided by {f'the study {name}' if name else 'another study'}: this study needs an event of its own. If "
+        "it is the same study, edited and renamed, give it its old name"
+    )
+
+
+def _again(method: Method, row: Row, before: Decision, record: bytes) -> tuple[str, str]:
+    """What was given before, and its status."""
+    if not method.allows(row.record, before.treatment):
         return "", CONTRAINDICATED
-    if not record_before:
-        return treatment, OVER_BUDGET
-    return treatment, AS_BEFORE if record_before == record else RECORD_CHANGED
+    if not before.record:
+        return before.treatment, OVER_BUDGET
+    return before.treatment, AS_BEFORE if before.record == record else RECORD_CHANGED
 
 
-def _first(method: Method, row: Row, drawn: str, record: bytes, ledger: Ledger) -> tuple[str, str]:
+def _first(method: Method, row: Row, new: Decision, ledger: Ledger, entries: Collection[int]) -> tuple[str, str]:
     """Charge the patient and write what was drawn; beyond the budget, what reveals nothing new. And its status.
 
-    That is the treatment drawn last, if it is still allowed; else the best single one for the public features.
+    That is the treatment drawn last, if this study drew it and still allows it; else the best single one for the public
+    features.
     """
     if ledger.charge_patient(row.patient, method.release.cost):
-        ledger.decide(row.patient, row.event, drawn, record, method.seen)
-        return drawn, DRAWN
-    _, last = ledger.account(row.patient)
-    best = method.problem.actions[int(method.instead[row.record])]
-    treatment = last if last is not None and method.allows(row.record, last) else best
-    ledger.decide(row.patient, row.event, treatment, b"", method.seen)
+        ledger.decide(row.patient, row.event, new)
+        return new.treatment, DRAWN
+    last = ledger.account(row.patient)
+    treatment = method.problem.actions[int(method.instead[row.record])]
+    if last.treatment is not None and last.entry in entries and method.allows(row.record, last.treatment):
+        treatment = last.treatment
+    ledger.decide(row.patient, row.event, new._replace(treatment=treatment, record=b""))
     return treatment, OVER_BUDGET
 
 

@@ -37,7 +37,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.toml_reader import one_line, require_file
 from policies.levels import MISSING_WORDS
@@ -48,7 +48,9 @@ from policysim.files.whole_files import sync
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = 2
+# The format before it, whose decisions do not say which study made them.
+WITHOUT_STUDIES = 1
 # By what SQLite's file says that it is a ledger.
 APPLICATION = int.from_bytes(b"poli")
 # What is hidden: any value of a row; whether the row is there; or one feature of it at a time.
@@ -67,10 +69,12 @@ PRAGMA user_version = {FORMAT};
 CREATE TABLE ledger (budget TEXT, key TEXT);
 CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT, digest TEXT);
 CREATE TABLE held (number INTEGER PRIMARY KEY, request TEXT UNIQUE, answer TEXT);
-CREATE TABLE patient (patient BLOB PRIMARY KEY, spent TEXT, treatment TEXT) WITHOUT ROWID;
-CREATE TABLE decision (patient BLOB, event BLOB, treatment TEXT, record BLOB, seen TEXT, PRIMARY KEY (patient, event))
-    WITHOUT ROWID;
+CREATE TABLE patient (patient BLOB PRIMARY KEY, spent TEXT, treatment TEXT, entry INTEGER) WITHOUT ROWID;
+CREATE TABLE decision (patient BLOB, event BLOB, treatment TEXT, record BLOB, seen TEXT, entry INTEGER,
+    PRIMARY KEY (patient, event)) WITHOUT ROWID;
 """
+# The entry of a decision from a ledger of format 1 in which several studies decided: nobody knows which.
+UNKNOWN_ENTRY = 0
 # What a release may hide or publish beside features.
 ROWS = "(which rows there are, and how many)"
 # A day, or a whole number, with what follows it in one format of files and not in another.
@@ -154,6 +158,34 @@ class Release:
     def all_published(self) -> set[str]:
         """The features that it publishes, and the presence of rows if it shows that."""
         return {*map(_column, self.publishes)} | ({ROWS} if self.shows_rows else set())
+
+
+class Decision(NamedTuple):
+    """What a patient gets for an event.
+
+    Attributes
+    ----------
+    treatment : str
+    record : bytes
+        The digest of the patient's record; empty if nothing was drawn, as beyond the budget.
+    seen : str
+        What observers see.
+    entry : int
+        The number of the entry that says by which study; `UNKNOWN_ENTRY` if none does.
+    """
+
+    treatment: str
+    record: bytes
+    seen: str
+    entry: int
+
+
+class Account(NamedTuple):
+    """What a patient's own releases have cost, and the treatment that was drawn last, with its entry."""
+
+    spent: Decimal
+    treatment: str | None
+    entry: int
 
 
 class Ledger:
@@ -253,7 +285,7 @@ class Ledger:
         if self._row("PRAGMA application_id") != (APPLICATION,):
             raise LedgerError(f"{self._name}: {SAID[sqlite3.SQLITE_NOTADB]}")
         (version,) = self._row("PRAGMA user_version")
-        if version != FORMAT:
+        if version not in (WITHOUT_STUDIES, FORMAT):
             raise LedgerError(f"{self._name}: has format {version}, and this policysim knows {FORMAT}: update it")
         key_name, (budget, proof) = one_line(self._key_path.as_posix()), self._row("SELECT budget, key FROM ledger")
         try:
@@ -267,8 +299,18 @@ class Ledger:
         # A file that was cut short; one that is just being made has not reached the disk.
         if 0 < self.path.stat().st_size < pages * size:
             raise LedgerError(f"{self._name}: {DAMAGED}")
-        self._entries()
+        entries = self.entries()
+        if version == WITHOUT_STUDIES:
+            self._add_studies(entries)
         return None if budget is None else Decimal(budget)
+
+    def _add_studies(self, entries: list[dict[str, Any]]) -> None:
+        """Bring a ledger to this format: its decisions belong to its only study, or else to one that nobody knows."""
+        decided = {entry["details"].get("study"): entry["number"] for entry in entries if entry["command"] == "decide"}
+        entry = max(decided.values()) if len(decided) == 1 else UNKNOWN_ENTRY
+        for table in ("patient", "decision"):
+            self._execute(f"ALTER TABLE {table} ADD COLUMN entry INTEGER DEFAULT {entry}")
+        self._execute(f"PRAGMA user_version = {FORMAT}")
 
     # What is charged.
 
@@ -277,7 +319,7 @@ class Ledger:
         everybody, _, _ = self._sums()
         if patient is None:
             return everybody
-        return EXACT.add(everybody, self.account(self.digest("patient", id_text(patient)))[0])
+        return EXACT.add(everybody, self.account(self.digest("patient", id_text(patient))).spent)
 
     def remaining(self, patient: str | None = None) -> Decimal:
         """What of the budget is left, of a patient or of who never came; inf without a budget."""
@@ -290,13 +332,13 @@ class Ledger:
         """
         import pandas as pd  # noqa: PLC0415 - half a second that most uses do not need
 
-        entries = self._entries()
+        entries = self.entries()
         if self._row("PRAGMA quick_check") != ("ok",):
             raise LedgerError(f"{self._name}: {DAMAGED}")
         return pd.DataFrame(entries, columns=["number", *Release.__dataclass_fields__, "cost", "digest"])
 
-    def _entries(self) -> list[dict[str, Any]]:
-        """All entries; LedgerError if one does not follow the one before it."""
+    def entries(self) -> list[dict[str, Any]]:
+        """All entries, as `releases` has them; LedgerError if one does not follow the one before it."""
         entries, before = [], ""
         for expected, (number, content, digest) in enumerate(self._all("SELECT * FROM entry ORDER BY number"), start=1):
             if number != expected or digest != _chained(before, content):
@@ -382,36 +424,39 @@ class Ledger:
         """The HMAC of an id, an event or a record under the key, (16 bytes); `what` keeps their digests apart."""
         return hmac.digest(self._key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256")[:16]
 
-    def decision(self, patient: bytes, event: bytes) -> tuple[str, bytes, str] | None:
-        """The treatment of a patient for an event, the digest of its record, and who sees it; None for a new event.
+    def decision(self, patient: bytes, event: bytes) -> Decision | None:
+        """What a patient gets for an event; None for a new event."""
+        query = "SELECT treatment, record, seen, entry FROM decision WHERE patient = ? AND event = ?"
+        row = self._row(query, patient, event)
+        return Decision._make(row) if row else None
 
-        The digest is empty if nothing was drawn, as beyond the budget.
-        """
-        query = "SELECT treatment, record, seen FROM decision WHERE patient = ? AND event = ?"
-        row: tuple[str, bytes, str] | None = self._row(query, patient, event)
-        return row
-
-    def account(self, patient: bytes) -> tuple[Decimal, str | None]:
-        """What the patient's own decisions have cost, and the treatment drawn last; 0 and None for who never came."""
-        spent, treatment = self._row("SELECT spent, treatment FROM patient WHERE patient = ?", patient) or ("0", None)
-        return Decimal(spent), treatment
+    def account(self, patient: bytes) -> Account:
+        """The account of a patient; that of who never came has spent 0."""
+        query = "SELECT spent, treatment, entry FROM patient WHERE patient = ?"
+        spent, treatment, entry = self._row(query, patient) or ("0", None, UNKNOWN_ENTRY)
+        return Account(Decimal(spent), treatment, entry)
 
     def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
         """Charge one patient, unless that is beyond the budget: whether it was done. What costs nothing always is."""
         self._require_transaction()
-        own, treatment = self.account(patient)
-        reached = EXACT.add(own, amount(cost))
+        account = self.account(patient)
+        reached = EXACT.add(account.spent, amount(cost))
         if cost and self.budget is not None and EXACT.add(self.spent(), reached) > self.budget:
             return False
-        self._execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", patient, str(reached), treatment)
+        row = (patient, str(reached), account.treatment, account.entry)
+        self._execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?, ?)", *row)
         return True
 
-    def decide(self, patient: bytes, event: bytes, treatment: str, record: bytes, seen: str) -> None:
-        """Write what a patient gets for an event (`decision`); if it was drawn, it is the patient's last."""
+    def decide(self, patient: bytes, event: bytes, decision: Decision) -> None:
+        """Write what a patient gets for an event; if it was drawn, it is the patient's last.
+
+        Its entry may still have to be charged, in the same transaction.
+        """
         self._require_transaction()
-        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", patient, event, treatment, record, seen)
-        if record:
-            self._execute("UPDATE patient SET treatment = ? WHERE patient = ?", treatment, patient)
+        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?)", patient, event, *decision)
+        if decision.record:
+            last = "UPDATE patient SET treatment = ?, entry = ? WHERE patient = ?"
+            self._execute(last, decision.treatment, decision.entry, patient)
 
     # SQLite.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -227,24 +227,31 @@ class Patients:
         self._problem, self._columns, self._ledger = problem, columns, ledger
         self._sql = sqlite3.connect("", isolation_level=None)
         self._sql.executescript(TABLES)
-        table, batches = _opened(source, columns.names, progress, stated)
+        self._table, batches = _opened(source, columns.names, progress, stated)
         bad = BadRows()
         for frame in batches:
-            self._read(frame, table, bad)
+            self._read(frame, bad)
         bad.raise_if_any()
         if not self.n_rows:
             raise DataError("there are no patients: the table has no rows")
-        repeated = np.zeros(self.n_rows, dtype=np.bool_)
         with _room():
             query = "SELECT row FROM asked WHERE row NOT IN (SELECT min(row) FROM asked GROUP BY id, event)"
-            repeated[[row for (row,) in self._sql.execute(query)]] = True
-        again = "an earlier row has the same patient and event: remove one, or give it an event of its own"
-        bad.add(table, repeated, f"{columns.id}, {columns.event}", lambda _: again)
+            repeated = [row for (row,) in self._sql.execute(query)]
+        self.refuse(
+            repeated,
+            lambda _: "an earlier row has the same patient and event: remove one, or give it an event of its own",
+        )
+
+    def refuse(self, rows: Collection[int], say: Callable[[int], str]) -> None:
+        """DataError if there are rows whose patient and event cannot be decided; `say` puts a row's reason in words."""
+        bad, refused = BadRows(), np.zeros(self.n_rows, dtype=np.bool_)
+        refused[list(rows)] = True
+        bad.add(self._table, refused, f"{self._columns.id}, {self._columns.event}", say)
         bad.raise_if_any()
 
-    def _read(self, frame: Any, table: PlacedRows, bad: BadRows) -> None:
+    def _read(self, frame: Any, bad: BadRows) -> None:
         """Check a batch, and keep it unless a row was bad."""
-        before, columns, records = self.n_rows, self._columns, self._problem.records
+        before, columns, records, table = self.n_rows, self._columns, self._problem.records, self._table
         self.n_rows += len(frame)
         ids, events = (list(map(id_text, frame[name].astype(object))) for name in (columns.id, columns.event))
         for name, values in ((columns.id, ids), (columns.event, events)):

@@ -18,7 +18,7 @@ import pytest
 from chi_square import draws_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_studies import STUDY, write_small_study
+from small_studies import SCENARIO, STUDY, write_small_study
 from small_trials import OF_EXAMPLE
 
 import policysim as ps
@@ -242,7 +242,7 @@ def test_a_rerun_by_other_public_features_is_an_entry_of_its_own(tmp_path):
 
 def test_a_treatment_that_was_seen_is_not_published_beside_the_best(ledger):
     ask(ledger, people(("P", 1, 0)))
-    with pytest.raises(DataError, match="row 1: was decided where others see the treatment, and now"):
+    with pytest.raises(DataError, match=r"^row 0: patient, day: was decided where others see the treatment, and now"):
         ask(ledger, people(("P", 1, 0)), seen="publication")
     assert ask(ledger, people(("P", 2, 0)), seen="publication")["status"].tolist() == ["drawn"]
     assert ledger.spent("P") == 2
@@ -373,14 +373,14 @@ def test_records_without_features_are_numbers(ledger):
 
 # The command.
 
+PUBLIC_AGE = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
 ASKED = ("--study", "small.toml", "--epsilon", "1", "--id", "patient", "--event", "day", "--ledger", "ledger.sqlite")
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """The current folder, with a study of which age alone is public, 20 patients, and a ledger."""
-    public = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
-    write_small_study(tmp_path, public)
+    write_small_study(tmp_path, PUBLIC_AGE)
     monkeypatch.chdir(tmp_path)
     killed_decisions.write_patients(Path("today.csv"), [(f"P{number}", 1, number) for number in range(20)])
     Ledger("ledger.sqlite", 2)
@@ -572,6 +572,108 @@ def test_a_full_disk_after_the_charge_costs_budget_and_the_rerun_gives_what_was_
     stored = sqlite3.connect("ledger.sqlite").execute("SELECT treatment FROM decision").fetchall()
     assert decide("--out", "drawn.csv") == 0
     assert Counter(treatment for _, treatment in rows_of("drawn.csv")[1:]) == Counter(name for (name,) in stored)
+
+
+# Whose decision it is.
+
+
+EDITED = SCENARIO.replace("death = 10", "death = 30")
+
+
+def write_other(name, scenario=EDITED):
+    """A study of the same treatments, and of other numbers or features."""
+    path = Path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.with_suffix(".scenario.toml").write_text(scenario)
+    path.write_text(PUBLIC_AGE.replace("scenario.toml", f"{path.stem}.scenario.toml"))
+
+
+def statuses_of(study, out, *arguments, patients="today.csv"):
+    """Which statuses a run of a study wrote."""
+    assert decide("--study", study, "--out", out, *arguments, patients=patients) == 0
+    return {status for *_, status in rows_of(f"{Path(out).stem}.private.csv")[1:]}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_study_that_is_edited_or_renamed_keeps_its_decisions():
+    assert statuses_of("small.toml", "1.csv") == {"drawn"}
+    Path("scenario.toml").write_text(EDITED)
+    assert statuses_of("small.toml", "2.csv") == {"as before"}
+    killed_decisions.write_patients(Path("new.csv"), [("new", 1, 1)])
+    assert statuses_of("small.toml", "new1.csv", patients="new.csv") == {"drawn"}
+    Path("small.toml").rename("ward.toml")
+    assert statuses_of("ward.toml", "3.csv") == {"as before"}
+    assert statuses_of("ward.toml", "new3.csv", patients="new.csv") == {"as before"}
+    assert {Path(f"{number}.csv").read_bytes() for number in (1, 2, 3)} == {Path("1.csv").read_bytes()}
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("name", "scenario"),
+    [
+        ("other.toml", EDITED),
+        ("elsewhere/small.toml", SCENARIO.replace("smoker", "diabetes")),
+    ],
+    ids=["another name", "other features"],
+)
+def test_what_another_study_decided_is_refused_by_row_though_its_treatments_have_the_same_names(capsys, name, scenario):
+    assert decide("--out", "drawn.csv") == 0
+    write_other(name, scenario)
+    ledger = Path("ledger.sqlite").read_bytes()
+    table = pd.read_csv("today.csv").rename(columns={"smoker": "diabetes"} if "diabetes" in scenario else {})
+    table.assign(day=[1, 2] * 10).to_csv("mixed.csv", index=False)
+    capsys.readouterr()
+    assert decide("--study", name, "--out", "mixed.out.csv", patients="mixed.csv") == 3
+    lines = capsys.readouterr().err.splitlines()
+    told = "patient, day: was decided by the study small: this study needs an event of its own."
+    places = [f"policysim: mixed.csv:{row + 1}: row {row}: {told}" for row in range(1, 20, 2)]
+    assert [line.startswith(place) for line, place in zip(lines, places, strict=True)] == [True] * 10
+    assert not Path("mixed.out.csv").exists()
+    assert Path("ledger.sqlite").read_bytes() == ledger
+    table.assign(day=2).to_csv("mixed.csv", index=False)
+    assert statuses_of(name, "mixed.out.csv", patients="mixed.csv") == {"drawn"}
+
+
+@pytest.mark.usefixtures("here")
+def test_beyond_the_budget_a_treatment_that_another_study_drew_is_not_given():
+    """In the other study all treatments cost so much that nothing is the best for all."""
+    assert statuses_of("small.toml", "1.csv", "--epsilon", "2") == {"drawn"}
+    table = pd.read_csv("today.csv").assign(day=2)
+    table.to_csv("today.csv", index=False)
+    assert statuses_of("small.toml", "2.csv") == {"refused: budget"}
+    assert sorted(rows_of("2.csv")) == sorted(rows_of("1.csv"))
+    table.assign(day=3).to_csv("today.csv", index=False)
+    write_other("other.toml", SCENARIO.replace("cost = 0.0", "cost = 100.0"))
+    assert statuses_of("other.toml", "3.csv") == {"refused: budget"}
+    assert {treatment for _, treatment in rows_of("3.csv")[1:]} == {"none"}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_ledger_that_did_not_note_studies_keeps_its_decisions_and_those_of_its_only_study_are_that_ones(capsys):
+    write_other("other.toml")
+    assert statuses_of("small.toml", "1.csv") == {"drawn"}
+
+    def as_format_1():
+        with sqlite3.connect("ledger.sqlite") as sql:
+            for statement in ("ALTER TABLE patient DROP entry", "ALTER TABLE decision DROP entry"):
+                sql.execute(statement)
+            sql.execute("PRAGMA user_version = 1")
+        sql.close()
+
+    as_format_1()
+    assert statuses_of("small.toml", "2.csv") == {"as before"}
+    as_format_1()
+    assert decide("--study", "other.toml", "--out", "3.csv") == 3
+    assert "was decided by the study small" in capsys.readouterr().err
+    pd.read_csv("today.csv").assign(day=2).to_csv("second.csv", index=False)
+    assert statuses_of("other.toml", "4.csv", patients="second.csv") == {"drawn"}
+    # Of two studies nobody knows which decided; a third did not.
+    as_format_1()
+    assert statuses_of("small.toml", "5.csv") == {"as before"}
+    assert statuses_of("other.toml", "6.csv", patients="second.csv") == {"as before"}
+    write_other("third.toml", SCENARIO.replace("death = 10", "death = 20"))
+    assert decide("--study", "third.toml", "--out", "7.csv") == 3
+    assert "was decided by another study" in capsys.readouterr().err
 
 
 # Killed, and at once.

@@ -22,6 +22,7 @@ from policysim.release.ledger import (
     INFINITE,
     ONE_FEATURE,
     BudgetError,
+    Decision,
     Ledger,
     LedgerError,
     Release,
@@ -104,10 +105,10 @@ def treat(ledger, patient, event, epsilon="1", treatment="a1"):
     """One decision: whether the budget allowed it."""
     person, visit = ledger.digest("patient", patient), ledger.digest("event", event)
     with ledger.transaction():
-        ledger.charge(release(epsilon, each=True))
+        entry = ledger.charge(release(epsilon, each=True))
         if not ledger.charge_patient(person, Decimal(epsilon)):
             return False
-        ledger.decide(person, visit, treatment, ledger.digest("record", "x"), "treatment")
+        ledger.decide(person, visit, Decision(treatment, ledger.digest("record", "x"), "treatment", entry))
     return True
 
 
@@ -124,8 +125,8 @@ def test_each_patient_is_charged_for_his_own_and_for_what_is_charged_to_everybod
     with pytest.raises(BudgetError, match=r"costs ε = 0\.6; 2\.5 of the budget 3 is spent"):
         charge(ledger, release("0.6"))
     ann, monday = ledger.digest("patient", "Ann"), ledger.digest("event", "monday")
-    assert ledger.decision(ann, monday) == ("a1", ledger.digest("record", "x"), "treatment")
-    assert ledger.account(ann) == (Decimal(2), "a2")
+    assert ledger.decision(ann, monday) == ("a1", ledger.digest("record", "x"), "treatment", 1)
+    assert ledger.account(ann) == (Decimal(2), "a2", 3)
     assert ledger.decision(ann, ledger.digest("event", "wednesday")) is None
 
 
@@ -182,7 +183,7 @@ def test_nothing_is_charged_outside_a_transaction_or_within_a_second_one(place):
     for write in (
         lambda: ledger.charge(release()),
         lambda: ledger.charge_patient(person, Decimal(1)),
-        lambda: ledger.decide(person, person, "a1", person, "treatment"),
+        lambda: ledger.decide(person, person, Decision("a1", person, "treatment", 1)),
     ):
         with pytest.raises(RuntimeError, match="within a transaction"):
             write()
@@ -225,7 +226,7 @@ def test_damage_is_found(place):
         (f"{smaller} 2", "entry 2 is missing, or was changed"),
         (f"{smaller} 3", "entry 3 is missing, or was changed"),
         ("DELETE FROM entry WHERE number = 1", "entry 1 is missing, or was changed"),
-        ("PRAGMA user_version = 2", "has format 2, and this policysim knows 1: update it"),
+        ("PRAGMA user_version = 3", "has format 3, and this policysim knows 2: update it"),
     ):
         with sqlite3.connect(place) as sql:
             sql.execute(change)
