@@ -25,6 +25,7 @@ from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, rows
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
 from policysim.study.labels import Labels
+from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluated_on
 from policysim.words import FOR_ALL, unused
 
@@ -222,6 +223,7 @@ def find(
             *(() if uses_hidden(problem) else (unused(),)),
             *errors,
             *about_log.get("others", ()),
+            *(() if study is None else _broken(problem, study, candidates, labels)),
             *(() if about_log.get("best_arm", True) else (NO_BEST_ARM,)),
         ),
         details=details,
@@ -328,6 +330,17 @@ def _checked(problem: DecisionProblem, wish: Wish, candidate: Candidate) -> Iter
         met, value = alone.margin(on, table) >= 0, row[f"expected_{outcome}"]
         limit = alone.at_most[outcome]
         yield option | {"demand": "at_most", "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
+
+
+def _broken(problem: DecisionProblem, study: Study, candidates: Sequence[Candidate], labels: Labels) -> Iterator[str]:
+    """Which options break the limits of the study, which are no demands."""
+    rows = []
+    for candidate in candidates:
+        on = evaluated_on(candidate.policy, problem)
+        shares = zip(on.actions, on.prior @ candidate.policy.probabilities(on), strict=True)
+        rows.append(candidate.row | {"policy": candidate.letter} | {f"p_{action}": share for action, share in shares})
+    broken = broken_bounds(problem, study.at_most, study.capacity, pd.DataFrame(rows), labels.outcomes)
+    return (f"{letter}: {', '.join(words)}." for letter, words in broken.items())
 
 
 def _verdict(

@@ -302,8 +302,8 @@ class ModelledStudy(Study):
         the cost of an outcome, in units of utility, ≥ 0: `{ death = 20 }`. For a cohort it lists the columns that are
         outcomes, per patient; 0 for one that is only counted
     utility.costs.TREATMENT : the scenario's
-        the cost of a treatment, in units of utility: `{ a1 = 0.1 }`; 0 in a cohort or a log without it. In a log the
-        utility of a row is its outcome minus the cost of its treatment
+        the cost of a treatment, in units of utility: `{ a1 = 0.1 }`, or less than 0 if it saves; 0 in a cohort or a log
+        without it. In a log the utility of a row is its outcome minus the cost of its treatment
 
     Attributes
     ----------

@@ -105,7 +105,8 @@ def _limits(evaluated: PolicyOnLog) -> Iterator[Line]:
         limit = about["at_most"].get(COSTS, "")
         most = f" (the study's limit: {limit if isinstance(limit, str) else plain(limit)})" if limit != "" else ""
         costs = with_interval(*use.loc[COSTS])
-        yield Line("Costs", f"{costs} units of utility per patient{most}, taken off the value.")
+        saved = "; below 0 is a saving" if min(about["costs"].values()) < 0 else ""
+        yield Line("Costs", f"{costs} units of utility per patient{most}, taken off the value{saved}.")
     shares = [
         f"“{name}” goes to {with_interval(*(100 * use.loc[name]))} of 100 (the study's limit: {plain(100 * most)})"
         for name, most in about["capacity"].items()

@@ -131,9 +131,12 @@ def _about(view: View) -> Iterator[str]:
 
 
 def _costs(source: LogSource) -> str:
-    """What treatments cost, in units of utility; without those that cost nothing."""
+    """What treatments cost or save, in units of utility; without those that cost nothing."""
     priced = [(name, cost) for (_, name), cost in zip(source.treatments, source.costs, strict=True) if cost]
-    shown = [f"{short(name, ARM_LETTERS)} {plain(cost)}" for name, cost in priced[:NAMED_ARMS]]
+    shown = [
+        f"{short(name, ARM_LETTERS)} {'saves ' if cost < 0 else ''}{plain(abs(cost))}"
+        for name, cost in priced[:NAMED_ARMS]
+    ]
     return ", ".join([*shown, f"{len(priced) - len(shown)} more"] if len(priced) > len(shown) else shown)
 
 

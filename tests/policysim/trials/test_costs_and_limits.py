@@ -293,6 +293,9 @@ def test_choose_and_evaluate_know_costs_and_limits(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["details"]["wish"]["at_most"] == {"costs": 0.05}
     assert {row["option"]: row["met"] for row in found["demands"]} == {"A": False, "B": True, "C": False, "D": True}
+    # D, which is chosen, is a single arm without a limit; B has the costs of a quarter of drips.
+    limits = [f"{letter}: gives drip to more than 20 of 100 patients." for letter in "ABC"]
+    assert [text for text in found["warnings"] if "of 100 patients" in text] == limits
     policy = tmp_path / "policy.csv"
     pd.DataFrame({"old": [0, 1], "p_wait": [1.0, 0.0], "p_pill": [0.0, 0.0], "p_drip": [0.0, 1.0]}).to_csv(
         policy, index=False
@@ -306,6 +309,20 @@ def test_choose_and_evaluate_know_costs_and_limits(tmp_path, capsys):
     screen = " ".join(capsys.readouterr().out.split())
     assert "units of utility per patient, taken off the value." in screen
     assert "(the study's limit: 20)" in screen
+
+
+@pytest.mark.usefixtures("one_split")
+def test_a_treatment_that_saves_is_said_to_and_its_arm_is_worth_more(tmp_path, capsys):
+    path = written(tmp_path, "[utility]\ncosts = { pill = 0.05, drip = -0.1 }\n")
+    made = ps.report(ps.load_study(path), policies=["optimal"], epsilons=[1.0])
+    assert "Utility: the outcome minus costs (pill 0.05, drip saves 0.1)." in " ".join(str(made).split())
+    means = made.tables["arms"].pivot(index="arm", columns="outcome", values="mean")
+    assert (means["utility"] - means["cured"])["drip"] == pytest.approx(0.1, abs=1e-6)
+    policy = tmp_path / "policy.csv"
+    policy.write_text("old,p_wait,p_pill,p_drip\n0,0,0,1\n1,0,0,1\n")
+    assert main(["evaluate", path, "--table", str(policy)]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "units of utility per patient, taken off the value; below 0 is a saving." in screen
 
 
 WRONG = {
