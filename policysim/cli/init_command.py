@@ -14,6 +14,8 @@ from policysim.cli.options import Commands, add_format, add_json, chosen_format,
 QUESTIONS: dict[str, tuple[str, str]] = tomllib.loads(
     Path(__file__).with_name("init_questions.toml").read_text("utf-8")
 )
+# The others take several, with commas between or each with its option.
+OF_ONE_VALUE = ("time", "event", "id", "cluster", "assigned")
 
 
 def add(commands: Commands) -> None:
@@ -33,7 +35,8 @@ def add(commands: Commands) -> None:
     )
     for option, (metavar, question) in QUESTIONS.items():
         if metavar:
-            parser.add_argument(f"--{option}", action="append", metavar=metavar, help=question)
+            action = "store" if option in OF_ONE_VALUE else "append"
+            parser.add_argument(f"--{option}", action=action, metavar=metavar, help=question)
     ways = parser.add_mutually_exclusive_group()
     for way, meaning in (("higher", "more of the outcome is better, or a later event"), ("lower", "less is better")):
         name = f"{way}-is-better"
@@ -65,7 +68,11 @@ def run(chosen: argparse.Namespace) -> int:
     answers = InitAnswers(
         source=path.as_posix(),
         questions={option: question for option, (_, question) in QUESTIONS.items()},
-        answers={option: ",".join(texts) for option, texts in typed.items() if texts},
+        answers={
+            option: texts if isinstance(texts, str) else ",".join(texts)
+            for option, texts in typed.items()
+            if texts is not None
+        },
         command=["policysim", "init", str(path), *stated.options, *(["--out", str(chosen.out)] if chosen.out else [])],
         prompt=_prompt if sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json else None,
         show=(lambda: None) if chosen.json else (lambda: say(columns_table(columns))),

@@ -122,6 +122,11 @@ def parse(arguments: Sequence[str], add: Sequence[Add]) -> argparse.Namespace:
     if rest:
         parser.refuse_unknown(next((argument for argument in rest if argument.startswith("-")), rest[0]))
     chosen.typed = list(parser.written_out(arguments))
+    names = [name for name, _ in chosen.typed]
+    for name in names:
+        # argparse would take the last in silence.
+        if names.count(name) > 1 and isinstance(parser.options[name], argparse._StoreAction):
+            raise UsageError(f"{name} is given twice, and takes one value")
     return chosen
 
 

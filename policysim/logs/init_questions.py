@@ -55,7 +55,6 @@ NEEDED: dict[str, tuple[Callable[[ColumnSummary], bool], str]] = {
     ),
     "time": (lambda column: column.is_numeric and column.n_distinct > 2, "must be three or more numbers"),
     "event": (lambda column: 2 <= column.n_distinct <= 4, "must be 1 for the event, or say which of its values is it"),
-    "assigned": (lambda column: column.is_probability, "must be probabilities > 0 and <= 1, of what each patient got"),
     "features": (is_feature, "must be numbers or a few words, and no id"),
 }
 

@@ -134,11 +134,11 @@ class Log:
         return ""
 
 
-def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
+def load_log(source: LogSource, *, all_hidden: bool = False, models: bool = True) -> Log:
     """Read and check the rows of a study's log.
 
-    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so; then
-    nothing is modelled either.
+    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so. Then,
+    and without `models`, nothing is modelled.
 
     Estimated propensities (`propensity = "estimate"`) are cross-fitted by stacked classifiers on the features, with
     numbers as they were before they were cut, and on the columns that are adjusted for. They make confounding possible:
@@ -157,6 +157,7 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
+    models = models and not all_hidden
     read = {role: read_table(path, stated=source.form) for role, path in source.files.items()}
     for table in read.values():
         refuse_totals(source, table)
@@ -180,8 +181,8 @@ def load_log(source: LogSource, *, all_hidden: bool = False) -> Log:
     cut = [name for name, feature in source.features.items() if feature.cuts]
     columns = {name: numbers(tables.features[name]) for name in cut}
     raw = pd.DataFrame(columns, index=range(len(records)))
-    log = log_of(source, records, decisions, raw, adjusters=adjusters, clusters=clusters, models=not all_hidden)
-    if all_hidden:
+    log = log_of(source, records, decisions, raw, adjusters=adjusters, clusters=clusters, models=models)
+    if not models:
         return log
     others = [name for name in tables.features.columns if name not in source.named]
     return replace(

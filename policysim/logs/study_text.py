@@ -46,7 +46,7 @@ def checked(data: dict[str, Any], folder: Path) -> tuple[LogSource, Log]:
     if file.mistakes:
         raise UsageError("\n".join(f"{dotted(key)}: {message}" for key, message in file.mistakes))
     lot = EQUAL if source.propensity == ESTIMATE else source.propensity
-    log = load_log(replace(source, propensity=lot), all_hidden=True)
+    log = load_log(replace(source, propensity=lot), models=False)
     counts = log.data.by_action(log.data.known.weights > 0)
     if counts.min() < FEWEST_PATIENTS:
         few = f"{log.data.names[int(counts.argmin())]} has {counts.min()} patients with an outcome"

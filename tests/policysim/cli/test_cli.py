@@ -221,6 +221,17 @@ def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
         (("compare", "--figure-size", "a4"), "--figure-size must be one of page, column, slide, got 'a4'"),
         (("simulate", "--seed", "one"), "--seed must be a whole number >= 0, got 'one'"),
         (("init",), "the following arguments are required: DATA"),
+        *(
+            ((command, "FILE", option, "1", f"{option}=1"), f"{option} is given twice, and takes one value")
+            for command, options in {
+                "compare": ("--epsilon", "--out", "--seed"),
+                "choose": ("--keep", "--max-guess"),
+                "evaluate": ("--estimator", "--table"),
+                "init": ("--time", "--event", "--id", "--cluster", "--assigned", "--out"),
+            }.items()
+            for option in options
+        ),
+        (("init", "log.csv", "--assigned", "randomised", "--ass=by-doctors"), "--assigned is given twice, and takes "),
         (("evaluate", "log.csv", "--estimator", "dm2"), "--estimator: unknown estimator 'dm2'; did you mean 'dm'? "),
         (
             ("audit", "--table", "p.csv", "--epsilon", "1,2"),

@@ -187,10 +187,6 @@ def test_our_own_logs_have_a_propensity_that_is_offered(tmp_path, capsys, init):
             ("--treatment", "arm", "--assigned", "random"),
             "--assigned: unknown assignment 'random'; did you mean 'randomised'? known: randomised, randomised:1",
         ),
-        (
-            ("--treatment", "arm", "--assigned", "age"),
-            "--assigned: age must be probabilities > 0 and <= 1, of what each patient got; it has 60 values: 20 to 79,",
-        ),
         (("--unknown", "age=7"), "--unknown: age has no value '7'; name COLUMN=VALUE, or none"),
     ],
 )
@@ -204,8 +200,18 @@ def test_answers_are_checked(init, options, said):
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        ({"pscore": [0.5, 1.5]}, ("--assigned", "pscore"), "pscore must be probabilities > 0 and <= 1"),
-        ({"pscore": [0.5, 0]}, ("--assigned", "pscore"), "pscore must be probabilities > 0 and <= 1"),
+        (
+            {"pscore": [0.5] * 99 + [1.5] + [0.5] * 140},
+            ("--assigned", "pscore"),
+            "trial.csv:101: row 100: pscore: must be a probability > 0 and <= 1, that of the treatment that the row "
+            "got, got '1.5'",
+        ),
+        (
+            {"pscore": [0.5] * 239 + [0]},
+            ("--assigned", "pscore"),
+            "trial.csv:241: row 240: pscore: must be a probability",
+        ),
+        ({"weight": [2, 3]}, ("--assigned", "weight"), "(so are 240 rows); it looks like a weight 1/p: give p"),
         (
             {"arm": ["A"] * 231 + ["B"] * 9},
             (),

@@ -374,7 +374,7 @@ def test_records_without_features_are_numbers(ledger):
 # The command.
 
 PUBLIC_AGE = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
-ASKED = ("--study", "small.toml", "--epsilon", "1", "--id", "patient", "--event", "day", "--ledger", "ledger.sqlite")
+ASKED = {"--study": "small.toml", "--epsilon": "1", "--id": "patient", "--event": "day", "--ledger": "ledger.sqlite"}
 
 
 @pytest.fixture
@@ -388,7 +388,8 @@ def here(tmp_path, monkeypatch):
 
 
 def decide(*arguments, patients="today.csv"):
-    return main(["decide", patients, *ASKED, *map(str, arguments)])
+    asked = [word for option, value in ASKED.items() if option not in arguments for word in (option, value)]
+    return main(["decide", patients, *asked, *map(str, arguments)])
 
 
 def rows_of(name):
