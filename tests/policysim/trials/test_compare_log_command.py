@@ -28,8 +28,9 @@ def folder(tmp_path):
 
 
 def compare(folder, capsys, *options):
+    epsilon = () if "--epsilon" in options else ("--epsilon", "1")
     files = ("--out", str(folder / "out"), "--format", "svg")
-    return main(["compare", str(folder / "trial.toml"), "--epsilon", "1", *files, *options]), capsys.readouterr()
+    return main(["compare", str(folder / "trial.toml"), *epsilon, *files, *options]), capsys.readouterr()
 
 
 def page_of(folder):
