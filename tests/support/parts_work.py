@@ -29,14 +29,17 @@ age = {{ cuts = [40, 60] }}
 """
 
 
-def log_rows(n_rows=1200, seed=0):
-    """Rows of a trial: three features, an arm that depends on one of them, its probability, an outcome with gaps."""
+def log_rows(n_rows=1200, seed=0, missing=0.01):
+    """Rows of a trial: three features, an arm that depends on one of them, its probability, an outcome with gaps.
+
+    Where ten outcomes or more of an arm are missing, whether they are is modelled, which takes a second for each log.
+    """
     rng = np.random.default_rng(seed)
     old = rng.integers(2, size=n_rows)
     chances = np.where(old[:, None] == 1, [0.5, 0.25, 0.25], [0.2, 0.3, 0.5])
     arm = (rng.random(n_rows)[:, None] > chances.cumsum(axis=1)).sum(axis=1)
     cured = (rng.random(n_rows) < 0.4 + 0.2 * old * (arm == 0) + 0.1 * (arm == 1)).astype(float)
-    cured[rng.random(n_rows) < 0.03] = np.nan
+    cured[rng.random(n_rows) < missing] = np.nan
     return pd.DataFrame(
         {
             "old": old,

@@ -74,6 +74,7 @@ def test_what_the_beginning_shows_is_recognised(tmp_path, content, columns, rows
         ("1,A,30,f,1\n2,B,59,m,1\n", ":1: two columns are named '1': its first line has numbers, and is no header"),
         ("a b c\n1 2 3 4\n2 2 3 4\n", ":1: has 3 columns, and all rows below have 4: name the first column, too"),
         ("#a,b\n1,2\n3,4\n", ":1: begins with # and has as many columns as the next line"),
+        ("a,b,c\n1,2,3\n1,2\n", ":3: row 2: must have 3 columns as the header has, got 2"),
         ("sep=:\na:b\n", ":1: sep=: is none of"),
         (b"a,b\n1,\x81\n", ":2: is no text in UTF-8 or Windows-1252: state encoding"),
         ("a,b\n1,ü\n2,".encode() + b"\xfc\n", ":3: is not UTF-8, which others are"),

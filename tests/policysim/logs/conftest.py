@@ -1,11 +1,8 @@
 """A small trial as a file, the study section that goes with it, and how both are read."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.cli import init_command
-from policysim.cli.options import parse
 from policysim.logs.load_log import load_log
 from policysim.study.study_reader import load_study
 
@@ -67,48 +64,15 @@ def load(tmp_path, read_section):
 
 
 @pytest.fixture
-def acids():
-    """400 patients whose columns are those of a four-arm trial of AIDS drugs, drawn at random."""
-    rng = np.random.default_rng(7)
-    n = 400
-    cd40 = rng.normal(350, 110, n).round()
-    return pd.DataFrame(
-        {
-            "": np.arange(1, n + 1),
-            "pidnum": rng.permutation(np.arange(10_000, 10_000 + n)),
-            "age": rng.integers(18, 71, n),
-            "wtkg": rng.normal(75, 13, n).round(4),
-            "karnof": rng.choice([70, 80, 90, 100], n),
-            "zprior": 1,
-            "gender": rng.integers(0, 2, n),
-            "str2": 0,
-            "strat": rng.integers(1, 4, n),
-            "treat": 0,
-            "offtrt": rng.integers(0, 2, n),
-            "cd40": cd40,
-            "cd420": cd40 + rng.normal(20, 50, n).round(),
-            "cd496": np.where(rng.random(n) < 0.4, np.nan, cd40),
-            "r": 0,
-            "cens": (rng.random(n) < 0.25).astype(int),
-            "days": rng.integers(14, 1232, n),
-            "arms": rng.permutation(np.repeat([0, 1, 2, 3], n // 4)),
-        }
-    ).assign(
-        treat=lambda d: (d.arms > 0).astype(int),
-        str2=lambda d: (d.strat > 1).astype(int),
-        r=lambda d: d.cd496.notna().astype(int),
-    )
+def refused(load):
+    """The lines with which the log of a section is refused."""
 
+    def lines(text, **frames):
+        with pytest.raises(ValueError) as error:
+            load(text, **frames)
+        return str(error.value).splitlines()
 
-@pytest.fixture
-def run_init():
-    """`policysim init DATA [--out FILE]` and other options."""
-
-    def run(data, out=None, *options, json=False):
-        words = ["init", str(data), *(["--out", str(out)] if out else []), *(["--json"] if json else []), *options]
-        return init_command.run(parse(words, [init_command.add]))
-
-    return run
+    return lines
 
 
 @pytest.fixture

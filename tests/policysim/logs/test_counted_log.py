@@ -26,7 +26,8 @@ from policysim.logs.distinct_rows import MOST_CELLS, DistinctRows, each_once
 from policysim.logs.kinds import Counted, Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
-from policysim.logs.outcome_models import fit_to_log
+from policysim.logs.outcome_models import FEW_TREES, fit_to_log
+from policysim.logs.treatments import CLASSIFYING_TREES
 from policysim.study.study_problem import indicators
 from policysim.study.study_reader import load_study
 from policysim.trials.arms import arms_of
@@ -36,6 +37,18 @@ FRAME = log_rows()
 
 def counted(tmp_path, frame, n_parts, ending="csv", **options):
     return count_log(load_study(write_parts(tmp_path, frame, n_parts, ending, **options)).log)
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """What `compare` says of a study that it refuses, and its exit code."""
+
+    def said(study):
+        code = main(["compare", str(study), "--out", str(tmp_path / "out")])
+        assert not (tmp_path / "out").exists()
+        return code, capsys.readouterr().err
+
+    return said
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +84,8 @@ def test_counts_are_those_of_the_rows(tmp_path, in_one_file):
     # Folds are others, so that they differ by a few parts in a hundred of a standard error.
     apart = [arms_of(each, source)["mean"].to_numpy() for each in (log, in_one_file)]
     assert apart[0] == pytest.approx(apart[1], abs=0.005)
-    assert (log.missing, log.n_read, log.n_untreated) == (
-        in_one_file.missing,
-        in_one_file.n_read,
-        in_one_file.n_untreated,
-    )
+    for name in ("missing", "n_read", "n_untreated"):
+        assert getattr(log, name) == getattr(in_one_file, name)
     assert log.data.n_patients == in_one_file.data.n_patients
 
 
@@ -86,10 +96,8 @@ def mixed_rows(n=500):
     numbers = pd.Series(rng.choice([0.0, -0.0, 1.5, np.nan], n))
     whole = pd.Series(rng.integers(-(2**62), 2**62, 3)[rng.integers(3, size=n)])
     codes = pd.Series(rng.choice(list("017x"), n))
-    columns = {"t": texts, "n": numbers, "w": whole, "c": codes}
-    chunks = [
-        pa.Table.from_pandas(pd.DataFrame(columns)[part], preserve_index=False) for part in (slice(200), slice(200, n))
-    ]
+    frame = pd.DataFrame({"t": texts, "n": numbers, "w": whole, "c": codes})
+    chunks = [pa.Table.from_pandas(part, preserve_index=False) for part in (frame[:200], frame[200:])]
     return [chunk.set_column(0, "t", chunk["t"].dictionary_encode()) for chunk in chunks]
 
 
@@ -158,12 +166,12 @@ def test_a_folder_a_pattern_and_a_list_are_the_same_log(tmp_path, in_one_file):
     (tmp_path / "parts" / "_SUCCESS").touch()
     (tmp_path / "parts" / ".hidden.csv").write_text("left by another tool")
     names = ["parts/0000.csv", "parts/0001.csv", "parts/0002.csv"]
+    text = study.read_text()
     for said in ('"parts"', '"parts/*.csv"', str(names).replace("'", '"')):
-        study.write_text(study.read_text().replace('file = "parts"', f"file = {said}"))
+        study.write_text(text.replace('"parts"', said))
         source = load_study(study).log
         assert [part.as_posix() for part in source.parts] == [(tmp_path / name).as_posix() for name in names]
         assert bits(open_log(source)) == bits(in_one_file)
-        study.write_text(study.read_text().replace(f"file = {said}", 'file = "parts"'))
 
 
 def test_a_file_whose_name_has_the_signs_of_a_pattern_is_a_file(tmp_path):
@@ -174,37 +182,32 @@ def test_a_file_whose_name_has_the_signs_of_a_pattern_is_a_file(tmp_path):
     assert files_of(odd) == (odd,)
 
 
-def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ('"empty"', ": {0}/empty: there is no file in this folder that ends in .csv, .tsv, .parquet"),
+        ('"parts/*.parquet"', ": {0}/parts/*.parquet: there is no file of this pattern"),
+        ('["parts/0000.csv", "parts/0000.csv"]', "[1]: names 'parts/0000.csv' twice"),
+        ('["parts/0000.csv", "parts/../parts/0000.csv"]', "[1]: names 'parts/../parts/0000.csv' twice"),
+        ('["parts/0000.csv", "parts/0007.csv"]', "[1]: there is no file {0}/parts/0007.csv"),
+        ("[]", ": must not be empty"),
+    ],
+)
+def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, refused, file, said):
     study = write_parts(tmp_path, FRAME, 2)
-    for said, found in (
-        (
-            '"empty"',
-            "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv, .tsv, .parquet",
-        ),
-        ('"parts/*.parquet"', "study.toml:3: data.file: {0}/parts/*.parquet: there is no file of this pattern"),
-        ('["parts/0000.csv", "parts/0000.csv"]', "study.toml:3: data.file[1]: names 'parts/0000.csv' twice"),
-        ('["parts/0000.csv", "parts/../parts/0000.csv"]', "data.file[1]: names 'parts/../parts/0000.csv' twice"),
-        ('["parts/0000.csv", "parts/0007.csv"]', "study.toml:3: data.file[1]: there is no file {0}/parts/0007.csv"),
-        ("[]", "study.toml:3: data.file: must not be empty"),
-    ):
-        (tmp_path / "empty").mkdir(exist_ok=True)
-        other = tmp_path / "study.toml"
-        text = study.read_text()
-        other.write_text(text.replace('file = "parts"', f"file = {said}"))
-        assert main(["compare", str(other), "--out", str(tmp_path / "out")]) == 2
-        assert found.format(tmp_path.as_posix()) in capsys.readouterr().err
-        study.write_text(text)
+    (tmp_path / "empty").mkdir()
+    study.write_text(study.read_text().replace('"parts"', file))
+    code, err = refused(study)
+    assert code == 2 and f"study.toml:3: data.file{said.format(tmp_path.as_posix())}" in err
 
 
-def test_rows_in_compressed_files_are_not_left_out_in_silence(tmp_path, capsys):
+def test_rows_in_compressed_files_are_not_left_out_in_silence(tmp_path, refused):
     study = write_parts(tmp_path, FRAME, 2)
     for packed in ("0002.csv.zip", "0002.PARQUET.zst"):
         (tmp_path / "parts" / packed).touch()
-        assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
-        assert (
-            f"parts/{packed}: is packed in a way that is not read: unpack it, or move it elsewhere"
-            in capsys.readouterr().err
-        )
+        said = f"parts/{packed}: is packed in a way that is not read: unpack it, or move it elsewhere"
+        code, err = refused(study)
+        assert code == 2 and said in err
         (tmp_path / "parts" / packed).unlink()
     for other in ("notes.txt.gz", ".0002.csv.zip"):
         (tmp_path / "parts" / other).touch()
@@ -269,17 +272,12 @@ def test_a_row_of_totals_at_the_end_of_a_file_is_no_patient(tmp_path, monkeypatc
         count_log(load_study(study).log)
 
 
-def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, capsys):
+def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, refused):
     study = write_parts(tmp_path, FRAME, 3)
     part = tmp_path / "parts" / "0001.csv"
     pd.read_csv(part).rename(columns={"age": "years"}).to_csv(part, index=False)
-    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 3
-    said = capsys.readouterr().err
-    assert said == (
-        f"policysim: {part.as_posix()}: has no column 'age', which each file of the log needs; it has old, ill, "
-        "years, arm, chance, cured\n"
-    )
-    assert not (tmp_path / "out").exists()
+    needed = "has no column 'age', which each file of the log needs; it has old, ill, years, arm, chance, cured"
+    assert refused(study) == (3, f"policysim: {part.as_posix()}: {needed}\n")
 
 
 def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -335,11 +333,9 @@ def test_what_needs_rows_is_refused_before_anything_is_read(tmp_path):
                 require_countable_model(model)
 
 
-def test_an_outcome_that_cannot_be_one_is_refused_as_among_rows(tmp_path, capsys):
-    frame = FRAME.assign(cured=FRAME["old"].astype(float))
-    study = write_parts(tmp_path, frame, 3)
-    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
-    assert "the feature old decides it, so treatment cannot change it" in capsys.readouterr().err
+def test_an_outcome_that_cannot_be_one_is_refused_as_among_rows(tmp_path, refused):
+    code, err = refused(write_parts(tmp_path, FRAME.assign(cured=FRAME["old"].astype(float)), 3))
+    assert code == 2 and "the feature old decides it, so treatment cannot change it" in err
 
 
 def with_rows(tmp_path, frame, text, n_parts=3):
@@ -378,8 +374,10 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
         assert fitted[0] == pytest.approx(fitted[1], abs=0.03)
 
 
-def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):
-    frame = log_rows(4000)
+def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path, monkeypatch):
+    monkeypatch.setitem(FEW_TREES, "max_iter", 2)  # of outcome models, which are not looked at
+    monkeypatch.setitem(CLASSIFYING_TREES, "max_iter", 10)
+    frame = log_rows(4000, missing=0.005)
     text = 'propensity = "estimate"\noutcome = { cured = 1.0 }'
     _, rows, log = with_rows(tmp_path / "three", frame, text)
     seven = write_parts(tmp_path / "seven", frame, 7, propensity="estimate")

@@ -26,14 +26,12 @@ def trial(seed, n=900, shares=(1 / 3, 1 / 3, 1 / 3)):
 # Three standard errors of a mean over six logs. Of the rows with an outcome alone the third arm has (.5 * .8 + .2 * .2)
 # / .7 = .63 in place of .5, which is ten.
 @pytest.mark.usefixtures("few_trees")
-@pytest.mark.parametrize(("estimator", "shares"), [("dr", (1 / 3, 1 / 3, 1 / 3)), ("ips", (0.5, 0.3, 0.2))])
-def test_no_estimator_is_biased_by_outcomes_that_patients_of_one_arm_lack(estimator, shares):
-    found = []
-    for seed in range(LOGS):
-        log = read_log(trial(seed, shares=shares), propensity="chance", **OPTIONS)
-        found.append(evaluate_log(log, np.tile([0, 0, 1.0], (len(log), 1)), estimator=estimator))
-    error = np.mean([each.value for each in found]) - 0.5
-    assert abs(error) <= 3 * np.sqrt(sum(each.standard_error**2 for each in found)) / LOGS
+def test_no_estimator_is_biased_by_outcomes_that_patients_of_one_arm_lack():
+    logs = [read_log(trial(seed, shares=(0.5, 0.3, 0.2)), propensity="chance", **OPTIONS) for seed in range(LOGS)]
+    for estimator in ("dr", "ips"):
+        found = [evaluate_log(log, np.tile([0, 0, 1.0], (len(log), 1)), estimator=estimator) for log in logs]
+        error = np.mean([each.value for each in found]) - 0.5
+        assert abs(error) <= 3 * np.sqrt(sum(each.standard_error**2 for each in found)) / LOGS
 
 
 def test_rows_without_an_outcome_stay_with_the_propensities_that_they_had():
@@ -73,7 +71,7 @@ state = { levels = ["ill", "well"] }
 @pytest.mark.usefixtures("few_trees")
 def test_a_frame_and_a_study_of_its_file_have_the_same_estimates(tmp_path):
     """The same columns of 0 and 1 for words whose levels are declared as they occur, and numbers as they are."""
-    table = trial(2, n=400).drop(columns="chance").sort_values("state", kind="stable")
+    table = trial(2, n=240).drop(columns="chance").sort_values("state", kind="stable")
     table["age"] = np.random.default_rng(3).normal(50, 10, len(table)).round(1)
     table.to_csv(tmp_path / "trial.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY)

@@ -91,9 +91,10 @@ def test_a_treatment_of_a_single_patient_cannot_be_estimated():
         estimated(patients, groups, np.zeros(60, dtype=int))
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_study_estimates_from_its_declared_features(load, section):
     rng = np.random.default_rng(2)
-    n = 5_000
+    n = 3_000
     sex, age = rng.integers(0, 2, n), rng.integers(20, 70, n)
     chance = np.where((age >= 30) & (age < 50), 0.8, 0.4) - 0.2 * sex
     arm = (rng.random(n) < chance).astype(int)
@@ -105,7 +106,7 @@ def test_a_study_estimates_from_its_declared_features(load, section):
     # Rows without an outcome were treated, too.
     truth = np.where(arm == 1, chance, 1 - chance)
     # Additive on the log-odds and not in the chances, so up to 0.03 off, and standard errors below
-    # sqrt(0.25 / 400) = 0.025 in each of six cells of more than 400 (a fifth of the ages, half of the sexes).
-    assert np.abs(log.data.propensities - truth).max() < 0.03 + 4 * 0.025
+    # sqrt(0.25 / 240) = 0.032 in each of six cells of more than 240 (a fifth of the ages, half of the sexes).
+    assert np.abs(log.data.propensities - truth).max() < 0.03 + 4 * 0.032
     # Equal propensities are further off.
     assert np.abs(0.5 - truth).max() > 0.29

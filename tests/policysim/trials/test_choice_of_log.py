@@ -1,6 +1,5 @@
 """`choose` of a log: what is chosen obeys the verdict on patients held out."""
 
-import json
 from dataclasses import replace
 from html import escape
 
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 from small_trials import OF_SUCCESS, make_trial
 
-from policysim.cli.main import main
 from policysim.decision.choose import Wish, choose
 from policysim.decision.choose_findings import DOUBTED, EACH, MECHANISM, SINGLE, UNSURE, find
 from policysim.decision.choose_report import to_judge
@@ -106,22 +104,18 @@ def test_without_a_judge_nothing_of_a_log_is_shown():
 
 
 @pytest.mark.usefixtures("blank_drawings", "one_split")
-def test_the_command_judges_a_log(tmp_path, capsys):
+def test_the_command_judges_a_log(tmp_path, run, document):
     rng = np.random.default_rng(0)
     columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
     pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
-    assert main(["init", str(tmp_path / "trial.csv"), *OF_SUCCESS]) == 0
-    capsys.readouterr()
-    out = str(tmp_path / "out")
-    options = ["--keep", "50%", "--json", "--out", out]
-    assert main(["choose", str(tmp_path / "trial.toml"), *options]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["details"]["choice"] in {UNSURE, SINGLE}
-    assert {row["policy"]: row["verdict"] for row in document["verdicts"]}["greedy"] == NOT_SHOWN
+    assert run("init", tmp_path / "trial.csv", *OF_SUCCESS)[0] == 0
+    made = document("choose", tmp_path / "trial.toml", "--keep", "50%", "--out", tmp_path / "out")
+    assert made["details"]["choice"] in {UNSURE, SINGLE}
+    assert {row["policy"]: row["verdict"] for row in made["verdicts"]}["greedy"] == NOT_SHOWN
     # The report is that of compare for a log, after the choice, and comes out again.
     assert (tmp_path / "out" / "report.html").exists() and (tmp_path / "out" / "arms.csv").exists()
     # Whatever both parts of the page warn of stands there once.
-    page, expected = (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), document["warnings"]
+    page, expected = (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), made["warnings"]
     assert "1 guess marked # CHECK is unread: what follows is only as good as that." in expected
     assert any("do not show which single treatment is the best" in text for text in expected)
     for warning in expected:
@@ -129,7 +123,7 @@ def test_the_command_judges_a_log(tmp_path, capsys):
     # Patients are not copied: beside the study and its data.
     (tmp_path / "trial.toml").rename(tmp_path / "out" / "study.toml")
     (tmp_path / "trial.csv").rename(tmp_path / "out" / "trial.csv")
-    assert main(["reproduce", str(tmp_path / "out" / "manifest.json")]) == 0
+    assert run("reproduce", tmp_path / "out" / "manifest.json")[0] == 0
 
 
 @pytest.fixture
@@ -149,66 +143,57 @@ def villages(tmp_path):
     return path
 
 
+@pytest.fixture
+def table(tmp_path):
+    """A policy for that trial."""
+    path = tmp_path / "policy.csv"
+    path.write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
+    return path
+
+
 @pytest.mark.usefixtures("blank_drawings", "one_split")
-@pytest.mark.parametrize("demand", ["50%", "-1"])
-def test_nothing_is_chosen_where_compare_draws_no_conclusion(demand, villages, tmp_path, capsys):
-    warnings, exits = [], []
-    for command, *options in (["compare"], ["choose", f"--keep={demand}"]):
-        exits.append(main([command, str(villages), *options, "--json", "--out", str(tmp_path / command)]))
-        document = json.loads(capsys.readouterr().out)
-        warnings.append([text for text in document["warnings"] if text.startswith("village")])
-    assert warnings[0] == warnings[1] and "decides the treatment" in warnings[0][0]
-    assert exits == [0, 0]
-    assert (document["details"]["choice"], document["details"]["chosen"]) == (DOUBTED, "")
-    main(["choose", str(villages), f"--keep={demand}"])
-    words = " ".join(capsys.readouterr().out.split())
+def test_nothing_is_chosen_where_compare_draws_no_conclusion(villages, tmp_path, screen, document):
+    warnings = []
+    for command, *options in (["compare"], ["choose", "--keep=50%"], ["choose", "--keep=-1"]):
+        made = document(command, villages, *options, "--out", tmp_path / command)
+        warnings.append([text for text in made["warnings"] if text.startswith("village")])
+        if command == "choose":
+            assert (made["details"]["choice"], made["details"]["chosen"]) == (DOUBTED, "")
+    assert warnings[0] == warnings[1] == warnings[2] and "decides the treatment" in warnings[0][0]
+    words = screen("choose", villages, "--keep=50%")
     assert "Warning: village" in words and "This log cannot answer the question: see the warning." in words
     assert "Choose " not in words and "no conclusion" in words
     # With the line that the warning gives, the planted gain is found.
     villages.write_text(villages.read_text().replace("treatment =", 'cluster = "village"\ntreatment =', 1))
-    main(["choose", str(villages), "--keep=50%"])
-    words = " ".join(capsys.readouterr().out.split())
+    words = screen("choose", villages, "--keep=50%")
     assert "Warning: village" not in words and "Choose B" in words
-
-
-@pytest.mark.usefixtures("few_trees", "one_split")
-def test_choice_and_evaluation_name_confounding_and_unread_guesses(villages, tmp_path, capsys):
-    rows = pd.read_csv(tmp_path / "trial.csv").drop(columns="village")
-    rows.to_csv(tmp_path / "trial.csv", index=False)
-    villages.write_text(villages.read_text().replace('"equal"', '"estimate"  # CHECK'))
-    (tmp_path / "policy.csv").write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
-    for command, *options in (["choose", "--keep", "50%"], ["evaluate", "--table", str(tmp_path / "policy.csv")]):
-        assert main([command, str(villages), *options]) == 0
-        words = " ".join(capsys.readouterr().out.split())
-        assert words.startswith("Warning: 1 guess marked # CHECK is unread: what follows is only as good as that. ")
-        assert words.count("Warning: Propensities are estimated from the declared features") == 1
-
-
-def test_an_evaluation_concludes_nothing_where_compare_does_not(villages, tmp_path, capsys):
-    table = tmp_path / "policy.csv"
-    table.write_text("sex,p_old,p_new\nf,0,1\nm,1,0\n")
-    asked = ["evaluate", str(villages), "--table", str(table)]
-    assert main(asked) == 0
-    words = " ".join(capsys.readouterr().out.split())
-    assert words.startswith("Warning: village is left out of the study and decides the treatment")
-    assert "This log cannot answer the question" in words and "the policy is better" not in words
-    assert main([*asked, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["best_single_arm"]["verdict"] == NOT_SHOWN and document["best_single_arm"]["interval"][0] > 0
-    assert document["warnings"][0].startswith("village")
-
-
-@pytest.mark.usefixtures("one_split")
-def test_what_is_fitted_and_what_is_held_out_are_told_apart(villages, capsys):
-    villages.write_text(villages.read_text().replace("treatment =", 'cluster = "village"\ntreatment =', 1))
-    main(["choose", str(villages), "--keep", "50%"])
-    words = " ".join(capsys.readouterr().out.split())
+    # What is fitted and what is held out are told apart.
     assert "what it has by the fitted scores" in words and "At its least ε, fitted" in words
     assert "patients who were not used to build B:" in words
 
 
-def test_a_log_has_no_outcome_that_leads(villages, capsys):
-    assert main(["choose", str(villages), "--max-extra-lead", "5"]) == 2
-    err = capsys.readouterr().err
+@pytest.mark.usefixtures("few_trees", "one_split")
+def test_choice_and_evaluation_name_confounding_and_unread_guesses(villages, table, screen):
+    trial = villages.with_name("trial.csv")
+    pd.read_csv(trial).drop(columns="village").to_csv(trial, index=False)
+    villages.write_text(villages.read_text().replace('"equal"', '"estimate"  # CHECK'))
+    for command, *options in (["choose", "--keep", "50%"], ["evaluate", "--table", table]):
+        words = screen(command, villages, *options)
+        assert words.startswith("Warning: 1 guess marked # CHECK is unread: what follows is only as good as that. ")
+        assert words.count("Warning: Propensities are estimated from the declared features") == 1
+
+
+def test_an_evaluation_concludes_nothing_where_compare_does_not(villages, table, screen, document):
+    words = screen("evaluate", villages, "--table", table)
+    assert words.startswith("Warning: village is left out of the study and decides the treatment")
+    assert "This log cannot answer the question" in words and "the policy is better" not in words
+    made = document("evaluate", villages, "--table", table)
+    assert made["best_single_arm"]["verdict"] == NOT_SHOWN and made["best_single_arm"]["interval"][0] > 0
+    assert made["warnings"][0].startswith("village")
+
+
+def test_a_log_has_no_outcome_that_leads(villages, run):
+    code, _, err = run("choose", villages, "--max-extra-lead", "5")
+    assert code == 2
     assert "--max-extra-lead needs an outcome that leads" in err and "--keep or --max-loss" in err
     assert "max_extra_lead" not in err

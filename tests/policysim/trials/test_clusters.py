@@ -12,7 +12,6 @@ from planted_clusters import clustered_trial
 from scipy import stats
 
 import policysim as ps
-from policysim.cli.main import main
 from policysim.files.data_table import DataTable
 from policysim.logs.clusters import FEWEST_CLUSTERS, deciding_columns, folds_of_clusters, whole_clusters
 from policysim.logs.load_log import load_log
@@ -186,29 +185,43 @@ def reported(path, monkeypatch):
     return trial_report.report(load_study(str(path)), policies=["optimal"], epsilons=[1.0])
 
 
-def test_a_study_names_its_clusters_and_every_screen_says_so(tmp_path, capsys, monkeypatch):
+def test_a_study_names_its_clusters_and_every_screen_says_so(tmp_path, screen, monkeypatch):
     path, _ = write_trial(tmp_path, 'cluster = "village"')
     report = reported(path, monkeypatch)
     assert "Intervals are by 30 clusters (village)" in report.printed.text()
     assert {"what": "clusters", "patients": 30} in report.document()["patients"]
-    table = pd.DataFrame({"p_net": np.full(360, 0.5), "p_none": np.full(360, 0.5)})
-    table.to_csv(tmp_path / "policy.csv", index=False)
-    assert main(["evaluate", str(path), "--table", str(tmp_path / "policy.csv")]) == 0
-    assert "Intervals are by 30 clusters" in capsys.readouterr().out
+    pd.DataFrame({"p_net": np.full(360, 0.5), "p_none": 0.5}).to_csv(tmp_path / "policy.csv", index=False)
+    assert "Intervals are by 30 clusters" in screen("evaluate", path, "--table", tmp_path / "policy.csv")
 
 
-def test_few_clusters_are_refused_in_one_line(tmp_path, capsys):
+def refused(run, path, *options):
+    """The line with which compare refuses a study."""
+    code, _, err = run("compare", path, *options)
+    assert code in (2, 3) and err.count("\n") == 1
+    return err
+
+
+def test_few_clusters_are_refused_in_one_line(tmp_path, run):
     path, _ = write_trial(tmp_path, 'cluster = "village"', per_arm=7)
-    assert main(["compare", str(path)]) == 3
-    said = capsys.readouterr().err
+    said = refused(run, path)
     assert "each treatment needs at least 8 clusters, net has 7, none has 7" in said
-    assert "village is wholly in one arm" in said and said.count("\n") == 1
-
-
-def test_few_clusters_within_which_patients_were_randomised_should_be_a_feature(tmp_path, capsys):
+    assert "village is wholly in one arm" in said
+    # Within few clusters patients were randomised: these should be a feature.
     path, _ = write_trial(tmp_path, 'cluster = "village"', per_arm=3, mixed=True)
-    assert main(["compare", str(path)]) == 3
-    assert "make village a feature" in capsys.readouterr().err
+    assert "make village a feature" in refused(run, path)
+
+
+def test_rows_without_a_cluster_and_counted_logs_of_clusters_are_refused(tmp_path, run):
+    path, frame = write_trial(tmp_path, 'cluster = "village"')
+    assert "intervals by cluster need its rows" in refused(run, path, "--workers", "1")
+    frame.assign(village=frame["village"].mask(frame.index == 4)).to_csv(tmp_path / "trial.csv", index=False)
+    assert "row 5: village: is missing: each row needs its cluster" in refused(run, path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("adjust_for", '["bmi"]'), ("cluster", '"bmi"')])
+def test_a_column_that_is_not_there_is_refused_with_the_key_and_its_line(tmp_path, run, key, value):
+    path, _ = write_trial(tmp_path, f"{key} = {value}")
+    assert f"study.toml:4: data.{key}: " in refused(run, path)
 
 
 def test_columns_of_lists_and_of_ids_decide_nothing():
@@ -217,40 +230,37 @@ def test_columns_of_lists_and_of_ids_decide_nothing():
     assert list(deciding_columns(table, table.columns, arms, 2)) == [("ward", 20, 0)]
 
 
-def test_a_column_that_is_left_out_and_decides_treatment_is_named_with_its_key(tmp_path):
-    path, _ = write_trial(tmp_path, "")
+def log_of(path):
     study = load_study(str(path))
     log = load_log(study.log)
+    return log, log_caveats(log, study.log).errors
+
+
+def test_a_column_that_is_left_out_and_decides_treatment_is_named_with_its_key(tmp_path):
+    log, (error,) = log_of(write_trial(tmp_path, "")[0])
     assert log.deciding == (("village", 30, 0),)
-    (error,) = log_caveats(log, study.log).errors
     assert 'cluster = "village"' in error
-    path, _ = write_trial(tmp_path, "", mixed=True)
-    assert load_log(load_study(str(path)).log).deciding == ()
+    assert log_of(write_trial(tmp_path, "", mixed=True)[0])[0].deciding == ()
 
 
 def test_one_patient_in_the_wrong_arm_does_not_hide_that_a_column_decides_treatment(tmp_path):
     path, frame = write_trial(tmp_path, "")
     frame.loc[0, "arm"] = "none" if frame.loc[0, "arm"] == "net" else "net"
     frame.to_csv(tmp_path / "trial.csv", index=False)
-    study = load_study(str(path))
-    log = load_log(study.log)
+    log, (error,) = log_of(path)
     assert log.deciding == (("village", 30, 1),)
-    (error,) = log_caveats(log, study.log).errors
     assert "but for 1 patient." in error and 'cluster = "village"' in error
 
 
 def test_rows_of_one_person_that_the_study_does_not_name_are_told(tmp_path):
     path, frame = write_trial(tmp_path, "", mixed=True)
-    frame["patient_id"] = frame.index // 2
-    frame.to_csv(tmp_path / "trial.csv", index=False)
-    study = load_study(str(path))
-    (error,) = log_caveats(load_log(study.log), study.log).errors
+    frame.assign(patient_id=frame.index // 2).to_csv(tmp_path / "trial.csv", index=False)
+    _, (error,) = log_of(path)
     assert "patient_id has the same value in several rows" in error and 'cluster = "patient_id"' in error
     # With other words or few values it is no id of patients; one that does not repeat is no cluster.
-    frame.assign(patient_sex=frame.index % 2, patient=frame.index % 5, pid=frame.index).drop(
-        columns="patient_id"
-    ).to_csv(tmp_path / "trial.csv", index=False)
-    assert not log_caveats(load_log(study.log), study.log).errors
+    others = frame.assign(patient_sex=frame.index % 2, patient=frame.index % 5, pid=frame.index)
+    others.to_csv(tmp_path / "trial.csv", index=False)
+    assert not log_of(path)[1]
 
 
 @pytest.mark.parametrize("key", ['cluster = "village"', 'outcome_title = "cured"'])
@@ -262,44 +272,15 @@ def test_what_names_the_treatment_decides_nothing(tmp_path, key):
     assert load_log(load_study(str(path)).log).deciding == ()
 
 
-def test_an_id_repeats_where_it_is_the_cluster_and_else_is_refused_with_that_key(tmp_path, capsys, monkeypatch):
+def test_an_id_repeats_where_it_is_the_cluster_and_else_is_refused_with_that_key(tmp_path, run, monkeypatch):
     path, _ = write_trial(tmp_path, 'id = "person"', name="person")
-    assert main(["compare", str(path)]) == 3
-    assert 'for several rows of a person write cluster = "person"' in capsys.readouterr().err
+    assert 'for several rows of a person write cluster = "person"' in run("compare", path)[2]
     path, frame = write_trial(tmp_path, 'id = "person"\ncluster = "village"', name="person")
     frame.assign(village=frame["person"]).to_csv(tmp_path / "trial.csv", index=False)
-    assert main(["compare", str(path)]) == 3
-    assert "if no person is in two clusters (village), leave out the id" in capsys.readouterr().err
+    assert "if no person is in two clusters (village), leave out the id" in run("compare", path)[2]
     path, _ = write_trial(tmp_path, 'id = "person"\ncluster = "person"', name="person")
     text = " ".join(reported(path, monkeypatch).printed.text().split())
     assert "A person with several rows is not hidden as a whole" in text
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ('cluster = "arm"', "'arm' is the treatment already"),
-        ('cluster = "town"', "unknown column 'town'"),
-        ('cluster = "cured"', "'cured' is the outcome already"),
-    ],
-)
-def test_no_other_column_is_the_cluster(tmp_path, capsys, keys, said):
-    path, _ = write_trial(tmp_path, keys)
-    assert main(["compare", str(path)]) in (2, 3)
-    assert said in capsys.readouterr().err
-
-
-def test_a_row_without_a_cluster_is_named(tmp_path, capsys):
-    path, frame = write_trial(tmp_path, 'cluster = "village"')
-    frame.assign(village=frame["village"].mask(frame.index == 4)).to_csv(tmp_path / "trial.csv", index=False)
-    assert main(["compare", str(path)]) == 3
-    assert "row 5: village: is missing: each row needs its cluster" in capsys.readouterr().err
-
-
-def test_a_counted_log_refuses_clusters(tmp_path, capsys):
-    path, _ = write_trial(tmp_path, 'cluster = "village"')
-    assert main(["compare", str(path), "--workers", "1"]) == 2
-    assert "intervals by cluster need its rows" in capsys.readouterr().err
 
 
 def evaluated(frame, **options):
@@ -344,15 +325,3 @@ def test_clusters_with_the_index_of_the_log_in_another_order_are_refused():
     assert by_index.standard_error == by_row.standard_error
     with pytest.raises(ValueError, match="clusters must have its rows in the log's order"):
         ps.evaluate_log(log, np.full((n, 2), 0.5), clusters=villages[::-1], **asked)
-
-
-@pytest.mark.parametrize(("key", "value"), [("adjust_for", '["bmi"]'), ("cluster", '"bmi"')])
-def test_a_column_that_is_not_there_is_refused_with_the_key_and_its_line(tmp_path, capsys, key, value):
-    study = tmp_path / "trial.toml"
-    pd.DataFrame({"arm": [0, 1] * 80, "y": [0, 0, 1, 1] * 40, "sex": ["f", "m"] * 80}).to_csv(tmp_path / "t.csv")
-    study.write_text(
-        f'[data]\nfile = "t.csv"\n{key} = {value}\ntreatment = "arm"\npropensity = "equal"\noutcome = {{ y = 1 }}\n'
-        '[data.features]\nsex = { levels = ["f", "m"] }\n'
-    )
-    assert main(["compare", str(study)]) == 3
-    assert f"trial.toml:3: data.{key}: " in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """`policysim compare` of a log: what comes first on the screen, on the page and in JSON."""
 
 import html
-import json
 import re
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from scipy.stats import binomtest
 from small_trials import OF_SUCCESS, make_trial
 
-from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.arms import arm_means, arms_of
 from policysim.trials.trial_columns import compare_log
@@ -27,10 +25,10 @@ def folder(tmp_path):
     return tmp_path
 
 
-def compare(folder, capsys, *options):
-    epsilon = () if "--epsilon" in options else ("--epsilon", "1")
-    files = ("--out", str(folder / "out"), "--format", "svg")
-    return main(["compare", str(folder / "trial.toml"), *epsilon, *files, *options]), capsys.readouterr()
+def asked(folder, *options, epsilon=1):
+    """The words of a comparison whose files go into the folder."""
+    files = ("--out", folder / "out", "--format", "svg")
+    return "compare", folder / "trial.toml", "--epsilon", epsilon, *files, *options
 
 
 def page_of(folder):
@@ -38,30 +36,26 @@ def page_of(folder):
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
-def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(folder, capsys):
+def test_unread_guesses_are_the_first_warning_on_screen_and_page_and_in_json(folder, screen, document):
     (folder / "trial.csv").chmod(0o600)
-    assert main(["init", str(folder / "trial.csv"), *OF_SUCCESS]) == 0
+    assert "Read the 1 line marked CHECK" in screen("init", folder / "trial.csv", *OF_SUCCESS)
     study = folder / "trial.toml"
     text = study.read_text(encoding="utf-8")
     assert sum("# CHECK" in line for line in text.splitlines()) == 1
-    assert "Read the 1 line marked CHECK" in capsys.readouterr().out
-    code, printed = compare(folder, capsys, "--policy", "randomized-response")
-    assert code == 0
     warning = "1 guess marked # CHECK is unread"
-    assert printed.out.startswith(f"Warning: {warning}")
+    assert screen(*asked(folder, "--policy", "randomized-response")).startswith(f"Warning: {warning}")
     assert warning in page_of(folder).partition("<dl")[0]
     # The log is its owner's alone, and so is what is made of it.
     written = [study, *(path for path in (folder / "out").rglob("*") if path.is_file())]
     assert len(written) > 9 and {path.stat().st_mode & 0o777 for path in written} == {0o600}
     study.write_text(text.replace("# CHECK", "#"), encoding="utf-8")
-    _, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
-    document = json.loads(printed.out)
-    assert warning not in " ".join(document["warnings"])
-    assert {"options", "differences", "comparison", "policies", "power", "heterogeneity", "patients"} <= set(document)
+    made = document(*asked(folder, "--policy", "randomized-response"))
+    assert warning not in " ".join(made["warnings"])
+    assert {"options", "differences", "comparison", "policies", "power", "heterogeneity", "patients"} <= set(made)
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
-def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, capsys):
+def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, screen):
     data = pd.read_csv(folder / "trial.csv")
     rng = np.random.default_rng(2)
     times = {"days": rng.integers(1, 900, 240), "ill": data.pop("success")}
@@ -71,9 +65,7 @@ def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, capsys):
         'horizon = 365\noutcome_title = "well after a year"\n[data.features]\nsex = { levels = [0, 1] }\n',
         encoding="utf-8",
     )
-    code, printed = compare(folder, capsys, "--policy", "randomized-response")
-    assert code == 0
-    said = " ".join(printed.out.split())
+    said = screen(*asked(folder, "--policy", "randomized-response"))
     short = (times["days"] < 365) & (times["ill"] == 0)
     assert f"Success: well after a year. {short.sum()} followed for less: weighted." in said
     censoring = pd.read_csv(folder / "out" / "censoring.csv").set_index("arm")
@@ -81,8 +73,7 @@ def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, capsys):
     assert censoring["patients"].tolist() == [120, 120]
     assert "free of ill at days = 365" in page_of(folder)
     (folder / "policy.csv").write_text("sex,p_0,p_1\n0,1,0\n1,0,1\n")
-    assert main(["evaluate", str(folder / "trial.toml"), "--table", str(folder / "policy.csv")]) == 0
-    evaluated = " ".join(capsys.readouterr().out.split())
+    evaluated = screen("evaluate", folder / "trial.toml", "--table", folder / "policy.csv")
     assert "The outcome: well after a year (free of ill at days = 365)." in evaluated
     assert "Censored, that is followed for less than days = 365 without the event" in evaluated
 
@@ -111,13 +102,16 @@ def made(tmp_path):
     return make
 
 
-def verdicts(folder, capsys):
+@pytest.fixture
+def verdicts(document):
     """The JSON document, and the verdict on each option against A at ε = 5."""
-    code, printed = compare(folder, capsys, "--epsilon", "5", "--json")
-    assert code == 0
-    document = json.loads(printed.out)
-    against_a = [row for row in document["differences"] if row["section"] == "option" and row["than"] == "A"]
-    return document, {row["option"]: row["verdict"] for row in against_a}
+
+    def verdicts(folder):
+        made = document(*asked(folder, epsilon=5))
+        against_a = [row for row in made["differences"] if row["section"] == "option" and row["than"] == "A"]
+        return made, {row["option"]: row["verdict"] for row in against_a}
+
+    return verdicts
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
@@ -128,9 +122,9 @@ def verdicts(folder, capsys):
         (('"equal"', lambda _, sex: 0.3 + 0.4 * sex), "depends on sex"),
     ],
 )
-def test_nothing_is_concluded_beside_a_warning_that_no_interval_covers(made, capsys, data, warned):
+def test_nothing_is_concluded_beside_a_warning_that_no_interval_covers(made, verdicts, data, warned):
     folder = made(*data)
-    document, told = verdicts(folder, capsys)
+    document, told = verdicts(folder)
     row = next(each for each in document["differences"] if each["option"] == "C")
     # By its interval it would be a gain.
     assert row["low"] > 0
@@ -142,8 +136,8 @@ def test_nothing_is_concluded_beside_a_warning_that_no_interval_covers(made, cap
 
 @pytest.mark.usefixtures("blank_drawings", "few_trees")
 @pytest.mark.parametrize("propensity", ["equal", "estimate"])
-def test_a_gain_is_shown_where_nothing_is_wrong(made, capsys, propensity):
-    document, told = verdicts(made(f'"{propensity}"', lambda age, _: np.full(len(age), 0.5)), capsys)
+def test_a_gain_is_shown_where_nothing_is_wrong(made, verdicts, propensity):
+    document, told = verdicts(made(f'"{propensity}"', lambda age, _: np.full(len(age), 0.5)))
     assert told["B"] == told["C"] == "better"
     assert document["policies"][0]["surely_from"] == 5
     # What no data can show is warned of where propensities are estimated, and only there.
@@ -155,9 +149,9 @@ def test_a_gain_is_shown_where_nothing_is_wrong(made, capsys, propensity):
     ("propensity", "said"),
     [("{ b = 2, a = 1 }", "randomised 1:2"), ('"arm shares"', "randomised with the shares of the arms")],
 )
-def test_an_unequal_allocation_is_named_and_a_gain_shown_beside_it(made, capsys, propensity, said):
+def test_an_unequal_allocation_is_named_and_a_gain_shown_beside_it(made, verdicts, propensity, said):
     folder = made(propensity, lambda age, _: np.full(len(age), 2 / 3))
-    document, told = verdicts(folder, capsys)
+    document, told = verdicts(folder)
     assert told["B"] == told["C"] == "better"
     assert not document["warnings"] and "e-value" not in document
     line = f"900 patients, {said}. Success: "

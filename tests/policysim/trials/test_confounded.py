@@ -123,5 +123,3 @@ def test_a_horizon_with_few_events_is_warned_of_and_one_with_none_is_refused(tmp
     assert any("have the event by years = 0.02" in line and "of wait" in line for line in said)
     with pytest.raises(ValueError, match=r"study.toml:7: data.horizon: nobody has the event by years = 1e-06: \d+"):
         followed(tmp_path, "0.000001")
-    with pytest.raises(ValueError, match=r"horizon\[1\]: is 1 twice"):
-        followed(tmp_path, "[1, 1]")

@@ -1,6 +1,5 @@
 """Estimates from counts are those from the rows that were counted."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.stats import chisquare
 from sklearn.linear_model import RidgeCV
 from small_trials import make_trial
 
-from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.study.study_problem import smoothed_prior
@@ -57,24 +55,13 @@ def test_each_estimator_finds_the_same_in_counts_as_in_rows(trial, counts, estim
     folds = rng.integers(4, size=trial.log.data.n_rows)
     cells, number = np.unique(place * 4 + folds, return_counts=True)
     dealt = replace(log.data.of(cells // 4), counts=number)
-    fits = [
-        cross_fit(data, log.space.codes(records).astype(float), folds=4, dealt=own)
-        for data, records, own in (
-            (trial.log.data, trial.log.records, folds),
-            (dealt, log.records[cells // 4], cells % 4),
-        )
-    ]
-    found = [
-        (
-            estimate_value(data, policy[records], estimator=estimator, fitted=fit, clip=2.0),
-            difference_from_one_arm(data, policy[records], estimator=estimator, fitted=fit),
-        )
-        for data, records, fit in (
-            (trial.log.data, trial.log.records, fits[0]),
-            (dealt, log.records[cells // 4], fits[1]),
-        )
-    ]
-    (rows, from_rows), (counted, from_counts) = found
+    found = []
+    for data, records, own in ((trial.log.data, trial.log.records, folds), (dealt, log.records[cells // 4], cells % 4)):
+        fit = cross_fit(data, log.space.codes(records).astype(float), folds=4, dealt=own)
+        asked = {"estimator": estimator, "fitted": fit}
+        found += [estimate_value(data, policy[records], clip=2.0, **asked)]
+        found += [difference_from_one_arm(data, policy[records], **asked)]
+    rows, from_rows, counted, from_counts = found
     for name in ("value", "standard_error", "interval", "ess", "largest_weight", "clipped_share", "n_rows"):
         assert getattr(counted, name) == pytest.approx(getattr(rows, name), rel=TIGHT)
     assert counted.warnings == rows.warnings
@@ -181,34 +168,30 @@ def policy(tmp_path):
 
 
 @pytest.mark.parametrize("estimator", ["ips", "dr"])
-def test_evaluate_prints_the_same_for_any_files(tmp_path, policy, capsys, estimator):
+def test_evaluate_prints_the_same_for_any_files(tmp_path, policy, document, estimator):
     printed = []
     for n_parts, options in ((1, ["--workers", "1"]), (5, []), (3, ["--workers", "2"])):
         study = write_parts(tmp_path / f"{n_parts}", log_rows(), n_parts)
-        asked = ["evaluate", str(study), "--table", policy, "--estimator", estimator, "--json", *options]
-        assert main(asked) == 0
-        printed.append(json.loads(capsys.readouterr().out))
+        printed.append(document("evaluate", study, "--table", policy, "--estimator", estimator, *options))
         printed[-1].pop("log")
     assert printed[0] == printed[1] == printed[2]
     assert printed[0]["rows_read"] == 1200
 
 
-def test_evaluate_counts_a_folder_of_logs_by_what_the_policy_knows(tmp_path, policy, capsys, monkeypatch):
+def test_evaluate_counts_a_folder_of_logs_by_what_the_policy_knows(tmp_path, policy, run, document, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = log_rows().dropna().rename(columns={"arm": "action", "chance": "propensity", "cured": "reward"})
     write_parts(tmp_path / "many", frame, 4)
     frame.to_csv("all.csv", index=False)
-    found = []
-    for log in ("many/parts", "many/parts/*.csv", "all.csv"):
-        assert main(["evaluate", log, "--table", policy, "--estimator", "snips", "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out))
+    asked = ("--table", policy, "--estimator", "snips")
+    found = [document("evaluate", log, *asked) for log in ("many/parts", "many/parts/*.csv", "all.csv")]
     values = [(each["estimate"]["value"], each["estimate"]["standard_error"]) for each in found]
     assert values[0] == values[1] == pytest.approx(values[2], rel=1e-12)
     assert [arm["arm"] for arm in found[0]["arms"]] == ["wait", "pill", "drip"]
     assert sorted(ARMS) == sorted(arm["arm"] for arm in found[2]["arms"])
     order = pd.DataFrame(np.full((len(frame), 3), 1 / 3), columns=[f"p_{arm}" for arm in ARMS])
     order.to_csv("order.csv", index=False)
-    assert main(["evaluate", "many/parts", "--table", "order.csv"]) == 3
-    assert "order.csv: has only columns p_<action>, for the rows of a log in its order" in capsys.readouterr().err
-    assert main(["evaluate", "many/parts", "--table", policy, "--model", "chosen"]) == 2
-    assert "model = 'chosen' is not possible: a log is counted where it is in many files" in capsys.readouterr().err
+    code, _, err = run("evaluate", "many/parts", "--table", "order.csv")
+    assert code == 3 and "order.csv: has only columns p_<action>, for the rows of a log in its order" in err
+    code, _, err = run("evaluate", "many/parts", "--table", policy, "--model", "chosen")
+    assert code == 2 and "model = 'chosen' is not possible: a log is counted where it is in many files" in err

@@ -1,4 +1,4 @@
-"""What is looked at before any policy: balance, calibration, propensities, and how much confounding it takes."""
+"""What is looked at before any policy: balance, calibration and propensities."""
 
 from dataclasses import replace
 
@@ -8,10 +8,8 @@ import pytest
 from scipy.stats import binomtest
 from small_trials import ARMS, SPACE, make_trial
 
-from policysim.logs.log_frame import LoggedData
 from policysim.trials import trial_columns
 from policysim.trials.diagnostics import balance_of, imbalance_by_chance, propensities_of
-from policysim.trials.evidence import confounding_needed, e_value
 from policysim.trials.trial_report import calibration, propensities
 
 
@@ -78,43 +76,6 @@ def test_calibration_sets_scores_beside_the_patients_who_had_no_part_in_them(err
     within = table["predicted"].between(table["low"], table["high"]).sum()
     assert len(table) == 9 and most - 2 <= within <= most
     assert calibration(table).at("page")
-
-
-def test_published_e_values_come_out():
-    # VanderWeele & Ding 2017: breastfeeding and death from respiratory infection, 3.9 (1.8 to 8.7).
-    assert e_value(3.9) == pytest.approx(7.26, abs=0.005)
-    assert e_value(1.8) == pytest.approx(3.0, abs=0.005)
-    assert e_value(1.0) == 1.0
-    assert e_value(0.5) == e_value(2.0)
-
-
-def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_interval():
-    n = 400
-    actions = np.repeat([0, 1, 2], n)
-    rewards = np.concatenate([np.arange(n) < share * n for share in (0.4, 0.6, 0.42)]).astype(float)
-    data = LoggedData(actions, rewards, np.full(3 * n, 1 / 3), ARMS)
-    rows = confounding_needed(data, "pill")
-    found, failures = rows.iloc[0], rows.iloc[1]
-    assert rows["of"].tolist() == ["successes", "failures"]
-    assert (found.better, found.other, found.ratio) == ("pill", "wait", pytest.approx(1.5))
-    assert found.value == pytest.approx(1.5 + np.sqrt(1.5 * 0.5))
-    assert failures.ratio == pytest.approx(0.4 / 0.6) and failures.value == pytest.approx(e_value(1.5))
-    error = np.sqrt(0.4 / (0.6 * (n - 1)) + 0.6 / (0.4 * (n - 1)))
-    assert found.at_limit == pytest.approx(e_value(1.5 * np.exp(-1.959964 * error)), rel=1e-5)
-    second = confounding_needed(replace(data, actions=(actions + 2) % 3), "wait")
-    assert second["other"][0] == "pill"  # of which more are well than under the drip
-    little = confounding_needed(data, "drip")
-    assert little["at_limit"][0] == 1.0
-    assert confounding_needed(replace(data, rewards=rewards - 1), "pill").empty
-    assert confounding_needed(replace(data, rewards=rewards + 1), "pill")["of"].tolist() == ["means"]
-
-
-def test_where_nearly_all_succeed_the_failures_tell():
-    # 97 against 95 of 100: a ratio of 1.02 of successes, and of 0.6 of failures.
-    actions = np.repeat([0, 1], 100)
-    rewards = np.concatenate([np.arange(100) < 95, np.arange(100) < 97]).astype(float)
-    found = confounding_needed(LoggedData(actions, rewards, np.full(200, 0.5), ARMS[:2]), "pill")
-    assert found["value"].round(2).tolist() == [1.17, 2.72]
 
 
 def test_products_of_two_features_show_what_each_alone_hides():

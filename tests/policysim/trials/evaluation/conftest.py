@@ -1,6 +1,5 @@
 """The simulator's own logs of the small study, one for each logging policy, and a way to run commands."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,28 +55,3 @@ def logged(logs, request):
 def uniform_log(logs):
     """The log in which each treatment was as probable, as a data frame."""
     return pd.read_parquet(logs["uniform"].path)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def evaluated(run):
-    """Exit code and JSON document of `policysim evaluate`."""
-
-    def evaluated(*arguments):
-        code, out, err = run("evaluate", *arguments, "--json")
-        assert err == ""
-        return code, json.loads(out)
-
-    return evaluated

@@ -80,8 +80,7 @@ def test_a_table_that_keeps_to_them_is_evaluated(evaluated, path, log, must_not)
     table.write_text("smoker,fever,age,p_none,p_syrup,p_pill\n0,0,old,0,0.5,0.5\n0,0,young,0,0.5,0.5\n"
         "0,1,young,0,0.5,0.5\n0,1,old,0.5,0.5,0\n"
         "1,0,old,0.5,0.5,0\n1,0,young,0.5,0.5,0\n1,1,old,0.5,0.5,0\n1,1,young,0.5,0.5,0\n")  # fmt: skip
-    code, found = evaluated(path, "--table", table, "--estimator", "ips")
-    assert code == 0
+    found = evaluated(path, "--table", table, "--estimator", "ips")
     assert found["contraindicated"] == {"pill": int(must_not.sum())}
     p = np.where(log["action"] == "syrup", 0.5, 0.5 * ((log["action"] == "none") == must_not))
     assert found["estimate"]["value"] == pytest.approx((p / log["propensity"] * log["reward"]).mean(), rel=1e-12)
@@ -98,10 +97,10 @@ def test_the_screen_says_who_must_not_get_what(run, path, must_not):
 @pytest.mark.parametrize("policy", ["uniform", "best-fixed", "randomized-response", "optimal"])
 def test_a_policy_by_name_is_made_under_the_mask_and_agrees_with_its_exact_value(evaluated, study, path, policy):
     options = [] if policy in ("uniform", "best-fixed") else ["--epsilon", "1"]
-    code, found = evaluated(path, "--policy", policy, *options)
+    found = evaluated(path, "--policy", policy, *options)
     problem = ps.build_problem(ps.load_study(study))
     table = ps.make_policy(policy, epsilon=1.0).probabilities(problem)
-    assert code == 0 and found["exact"]["agrees"]
+    assert found["exact"]["agrees"]
     assert found["exact"]["value"] == pytest.approx(problem.value(table), rel=1e-12)
     low, high = found["best_single_arm"]["interval"]
     # One treatment for all, as compare has it, is the best for each set of patients who may get the same.

@@ -71,7 +71,7 @@ def test_each_line_of_the_screen_holds_its_numbers(study, logs, run, evaluated):
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 100
     flat = " ".join(out.split())
-    document = evaluated(*arguments)[1]
+    document = evaluated(*arguments)
     estimate, difference = document["estimate"], document["best_single_arm"]
     value = with_interval(estimate["value"], *estimate["interval"])
     conclusion = CONCLUSIONS[difference["verdict"]].format("the policy")
@@ -94,33 +94,29 @@ def test_each_line_of_the_screen_holds_its_numbers(study, logs, run, evaluated):
     assert places == sorted(places)
 
 
-def test_a_study_of_a_log_says_what_was_done_with_missing_outcomes(run, trial, table):
-    code, out, _ = run("evaluate", trial(), "--table", table)
-    assert code == 0
-    flat = " ".join(out.split())
+def test_a_study_of_a_log_says_what_was_done_with_missing_outcomes(run, screen, trial, table):
+    flat = screen("evaluate", trial(), "--table", table)
     assert "300 rows, 9 without an outcome (none 6, pill 3), made up for by a model, right if they are missing" in flat
     assert "300 are used" in flat and "confounding" not in flat
-    flat = " ".join(run("evaluate", trial("worst"), "--table", table)[1].split())
+    flat = screen("evaluate", trial("worst"), "--table", table)
     assert "counted with the lowest reward of the declared range; 300 are used" in flat
     code, out, err = run("evaluate", trial("refuse"), "--table", table)
     assert (code, out) == (3, "") and "success: is missing" in err
 
 
 def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table, tmp_path):
-    code, found = evaluated(trial(), "--table", table, "--estimator", "ips")
+    found = evaluated(trial(), "--table", table, "--estimator", "ips")
     every = pd.read_csv(tmp_path / "trial.csv")
     rows = every.dropna()
     reward = rows["success"] - 0.5 * rows["harm"]
     pill = rows["sex"].map({"f": 0.8, "m": 0.3})
     p = pill.where(rows["arm"] == 1, 1 - pill)
-    assert code == 0
     # Rows without an outcome are made up for, here by few: nearly as if each arm's others were weighted for them.
     left = rows["arm"].map(rows["arm"].value_counts() / every["arm"].value_counts()) / (len(rows) / len(every))
     assert left.nunique() == 2
     assert found["estimate"]["value"] == pytest.approx((p / (0.5 * left) * reward).mean(), abs=0.01)
-    assert [arm["mean"] for arm in found["arms"]] == pytest.approx(
-        [reward[rows["arm"] == arm].mean() for arm in (0, 1)], abs=0.01
-    )
+    means = [reward[rows["arm"] == arm].mean() for arm in (0, 1)]
+    assert [arm["mean"] for arm in found["arms"]] == pytest.approx(means, abs=0.01)
     assert found["missing"] == {"none": 6, "pill": 3} and found["rows_read"] == 300
     assert found["exact"] is None and found["outcome_model"] is None
 
@@ -139,15 +135,15 @@ def test_arms_are_worth_what_the_files_of_compare_say_to_the_last_digit(evaluate
     path.write_text(path.read_text() + costs)
     compared = ps.report(load_study(path), policies=["optimal"], epsilons=[1.0]).tables["arms"]
     expected = compared[compared["outcome"] == compared["outcome"].iloc[0]].drop(columns=["outcome", "missing"])
-    arms = pd.DataFrame(evaluated(path, "--table", table)[1]["arms"])
+    arms = pd.DataFrame(evaluated(path, "--table", table)["arms"])
     pd.testing.assert_frame_equal(written(arms), expected, check_exact=True)
 
 
 @pytest.mark.usefixtures("few_trees")
-def test_estimated_propensities_are_said_to_be(run, evaluated, trial, table):
+def test_estimated_propensities_are_said_to_be(screen, evaluated, trial, table):
     path = trial(propensity="estimate")
-    assert "(confounding) biases every number here" in " ".join(run("evaluate", path, "--table", table)[1].split())
-    assert evaluated(path, "--table", table)[1]["estimated_propensities"] is True
+    assert "(confounding) biases every number here" in screen("evaluate", path, "--table", table)
+    assert evaluated(path, "--table", table)["estimated_propensities"] is True
 
 
 def test_rows_of_a_study_are_named_by_their_bins(run, trial, tmp_path):
@@ -164,13 +160,11 @@ def test_rows_of_a_study_are_named_by_their_bins(run, trial, tmp_path):
 
 def test_json_has_the_same_numbers_and_a_seed_the_same_document(run, evaluated, study, logs):
     arguments = (logs["exponential"].path, "--policy", "greedy", "--study", study, "--seed", "3")
-    code, found = evaluated(*arguments)
-    assert code == 0 and evaluated(*arguments)[1] == found
-    assert evaluated(*arguments[:-1], "4")[1]["estimate"]["value"] != found["estimate"]["value"]
-    assert set(found["estimate"]) == {
-        *("value", "standard_error", "interval", "ess", "largest_weight", "clipped_share", "warnings"),
-        *("estimator", "n_rows"),
-    }
+    found = evaluated(*arguments)
+    assert evaluated(*arguments) == found
+    assert evaluated(*arguments[:-1], "4")["estimate"]["value"] != found["estimate"]["value"]
+    keys = "value standard_error interval ess largest_weight clipped_share warnings estimator n_rows"
+    assert set(found["estimate"]) == set(keys.split())
     assert found["best_single_arm"]["arm"] and found["privacy"].startswith("Private:")
     exact = f"{found['exact']['value']:.6f}".replace("-", "−")
     assert exact in run("evaluate", *arguments)[1]
@@ -186,7 +180,7 @@ def test_an_outcome_model_that_cannot_take_the_rewards_is_refused(run, study, lo
 def test_the_outcome_model_is_the_studys_or_the_one_that_is_named(evaluated, trial, table):
     path = trial()
     path.write_text(path.read_text().replace(", harm = -0.5", "").replace("[data.tr", 'model = "logistic"\n[data.tr'))
-    found = [evaluated(path, "--table", table, *more)[1] for more in ((), ("--model", "linear"))]
+    found = [evaluated(path, "--table", table, *more) for more in ((), ("--model", "linear"))]
     assert [document["outcome_model"] for document in found] == ["logistic", "linear"]
     assert found[0]["estimate"]["value"] != found[1]["estimate"]["value"]
 
@@ -243,29 +237,27 @@ def test_a_log_that_is_not_of_the_scenario_is_refused_by_its_rows(run, study, un
     assert "row 1: propensity: must be a probability > 0 and <= 1" in err and "(so are 40 rows)" in err
 
 
-def test_covariates_with_gaps_are_left_out_of_the_model_and_named(run, evaluated, study, uniform_log, tmp_path):
+def test_covariates_with_gaps_are_left_out_of_the_model_and_named(screen, evaluated, study, uniform_log, tmp_path):
     path = tmp_path / "log.csv"
     rows = uniform_log.head(400).assign(weight=np.where(np.arange(400) == 7, np.nan, 70.0))
     rows["pulse"] = np.where(np.arange(400) < 2, np.inf, 60.0)
     rows.to_csv(path, index=False)
-    for estimator in ("ips", "snips", "dr", "dm"):
-        assert run("evaluate", path, "--policy", "greedy", "--study", study, "--estimator", estimator)[0] == 0
-    code, out, _ = run("evaluate", path, "--policy", "greedy", "--study", study)
-    flat = " ".join(out.split())
-    assert code == 0 and "weight (no value in 1 rows), pulse (no value in 2 rows)." in flat
-    found = evaluated(path, "--policy", "greedy", "--study", study)[1]
+    asked = (path, "--policy", "greedy", "--study", study)
+    for estimator in ("ips", "snips", "dm"):
+        evaluated(*asked, "--estimator", estimator)
+    assert "weight (no value in 1 rows), pulse (no value in 2 rows)." in screen("evaluate", *asked)
+    found = evaluated(*asked)
     rows.drop(columns=["weight", "pulse"]).to_csv(path, index=False)
     assert found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
-    assert found["estimate"]["value"] == evaluated(path, "--policy", "greedy", "--study", study)[1]["estimate"]["value"]
+    assert found["estimate"]["value"] == evaluated(*asked)["estimate"]["value"]
 
 
 def test_without_propensities_it_says_what_the_command_offers(run, study, uniform_log, tmp_path):
     path = tmp_path / "log.csv"
     uniform_log.head(50).drop(columns="propensity").to_csv(path, index=False)
     code, _, err = run("evaluate", path, "--policy", "greedy", "--study", study)
-    assert (
-        code == 3 and len(err.splitlines()) == 1 and f"policysim: {path}: there is no column propensity: add it" in err
-    )
+    assert code == 3 and len(err.splitlines()) == 1
+    assert f"policysim: {path}: there is no column propensity: add it" in err
     assert f"policysim init {path}" in err and "propensity=" not in err
 
 
@@ -273,15 +265,13 @@ def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
     """What is halved is not worth knowing; but all that is said of an estimator comes from its entry."""
     half = Estimator("half of IPS", lambda log, _, weights, __: weights * log.rewards / 2, doubt="It halves everything")
     monkeypatch.setitem(ESTIMATORS, "half", half)
-    options = ("--policy", "uniform", "--study", study)
-    code, out, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half")
+    asked = ("evaluate", logs["uniform"].path, "--policy", "uniform", "--study", study, "--estimator")
+    code, out, _ = run(*asked, "half")
     assert code == 4
     assert "per patient, half of IPS." in out
     assert "It halves everything" in " ".join(out.split())
     assert "Outcome model" not in out
-    _, whole, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "ips", "--json")
-    _, halved, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half", "--json")
-    whole, halved = json.loads(whole), json.loads(halved)
+    whole, halved = (json.loads(run(*asked, name, "--json")[1]) for name in ("ips", "half"))
     assert halved["estimate"]["value"] == pytest.approx(whole["estimate"]["value"] / 2)
     assert halved["best_single_arm"]["value"] == pytest.approx(whole["best_single_arm"]["value"] / 2, abs=1e-12)
-    assert run("evaluate", logs["uniform"].path, *options, "--estimator", "magic")[2].endswith("half\n")
+    assert run(*asked, "magic")[2].endswith("half\n")

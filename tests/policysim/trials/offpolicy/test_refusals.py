@@ -26,6 +26,7 @@ def wrong(n, rows, value, right):
 
 
 CHANCE = "propensity: must be a probability > 0 and <= 1"
+LATE = {"action": wrong(30, [2], "c", "a"), "propensity": wrong(30, [1], 2, 0.5)}
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,11 @@ CHANCE = "propensity: must be a probability > 0 and <= 1"
         ({"action": wrong(30, [2], None, "a")}, ["row 2: action: must be one of a, b, is missing"]),
         ({"reward": wrong(30, [29], np.inf, 1)}, ["row 29: reward: must be a finite number within ±1e+50, got inf"]),
         ({"age": wrong(30, [5], None, "x")}, ["row 5: age: is missing: a covariate must have a value in each row"]),
-        (
-            {"action": wrong(30, [2], "c", "a"), "propensity": wrong(30, [1], 2, 0.5)},
-            [f"row 1: {CHANCE}, got 2", "row 2: action: must be one of a, b, got 'c'"],
-        ),
+        (LATE, [f"row 1: {CHANCE}, got 2", "row 2: action: must be one of a, b, got 'c'"]),
+        ({"propensity": 2.0}, [f"row 0: {CHANCE}, got 2.0 (so are 30 rows)"]),
     ],
 )
-def test_bad_rows_are_named(changed, said):
+def test_bad_rows_are_named_and_a_column_that_is_wrong_throughout_once(changed, said):
     with pytest.raises(DataError) as error:
         evaluate_log(long_log(**changed), policy(), actions=["a", "b"])
     assert str(error.value).splitlines() == [f"log: {line}" for line in said]
@@ -50,33 +49,41 @@ def test_bad_rows_are_named(changed, said):
 def test_twenty_rows_are_named_then_counted():
     with pytest.raises(DataError) as error:
         evaluate_log(long_log(1000, propensity=wrong(1000, range(800), 2.0, 0.5)), policy(1000))
-    assert str(error.value).splitlines() == [
-        *(f"log: row {row}: {CHANCE}, got 2.0" for row in range(20)),
-        "... and 780 more",
-    ]
+    named = [f"log: row {row}: {CHANCE}, got 2.0" for row in range(20)]
+    assert str(error.value).splitlines() == [*named, "... and 780 more"]
 
 
-def test_a_column_that_is_wrong_throughout_is_named_in_one_line():
-    with pytest.raises(DataError) as error:
-        evaluate_log(long_log(1000, propensity=2.0), policy(1000))
-    assert str(error.value) == f"log: row 0: {CHANCE}, got 2.0 (so are 1,000 rows)"
+AX, AB = (pd.DataFrame(policy(), columns=list(names)) for names in ("ax", "ab"))
+NEGATIVE = r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5 \(so are 30 rows\)\nprobabilities: row 0: b: "
+SAME = {"actions": [0, 1, 1.0, 3]}
+NO_SHAPE = r"\(n_rows, k\) = \(30, 2\), k the actions a, b, got shape \(29, 2\)"
+MODELS = "linear, logistic, gradient-boosting, constant, chosen, stacked"
+NO_POLICY = [
+    (policy()[1:], {}, NO_SHAPE),
+    (policy() * 1.2, {}, "^probabilities: row 0: a, b: must sum to 1 within 1e-06, got a sum of 1.2\n"),
+    (np.tile([1.5, -0.5], (30, 1)), {}, NEGATIVE),
+    ([[0.5, 0.5], [1.0]], {}, "probabilities must be an array of numbers"),
+    (AB.set_axis(["a", "a"], axis=1), {}, "columns of probabilities must be distinct actions, got 'a', 'a'"),
+    (AX, {}, "^log: row 1: action: must be one of a, x, got 'b'\n"),
+    (AX, {"actions": ["a", "b"]}, "must be the actions 'a', 'b', got 'a', 'x'"),
+    (AB[::-1], {}, "its rows in the log's order: its index is the log's, reo"),
+]
+NO_OPTION = [
+    ({"estimator": "magic"}, "estimator must be one of ips, snips, dm, dr, got estimator='magic'"),
+    ({"outcome_model": "magic", "estimator": "dr"}, f"outcome_model must be one of {MODELS}, got"),
+    ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
+    ({"folds": 31, "estimator": "dr"}, r"folds must be from 2 to the number of rows \(30\), got folds=31"),
+    ({"actions": "ab"}, "actions must be distinct actions, got actions='ab'"),
+    (SAME, r"distinct actions, got actions=\[0, 1, 1.0, 3\]; 1, 1.0 and True are the same"),
+    ({"seed": -1}, "seed must be a whole number >= 0, got seed=-1"),
+    ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
+]
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        (np.full((29, 2), 0.5), r"\(n_rows, k\) = \(30, 2\), k the actions a, b, got shape \(29, 2\)"),
-        (np.full((30, 2), 0.6), "^probabilities: row 0: a, b: must sum to 1 within 1e-06, got a sum of 1.2\n"),
-        (
-            np.tile([1.5, -0.5], (30, 1)),
-            r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5 \(so are 30 rows\)\nprobabilities: row 0: b: ",
-        ),
-        ([[0.5, 0.5], [1.0]], "probabilities must be an array of numbers"),
-    ],
-)
-def test_what_is_no_policy_is_refused(table, said):
+@pytest.mark.parametrize(("table", "options", "said"), [*NO_POLICY, *((policy(), *option) for option in NO_OPTION)])
+def test_what_is_no_policy_and_options_out_of_range_are_refused(table, options, said):
     with pytest.raises(ValueError, match=said):
-        evaluate_log(long_log(), table, estimator="ips")
+        evaluate_log(long_log(), table, **{"estimator": "ips", **options})
 
 
 @pytest.mark.parametrize(
@@ -94,36 +101,13 @@ def test_what_is_no_log_is_refused(log, said):
         evaluate_log(log, policy())
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"estimator": "magic"}, "estimator must be one of ips, snips, dm, dr, got estimator='magic'"),
-        (
-            {"outcome_model": "magic"},
-            "outcome_model must be one of linear, logistic, gradient-boosting, constant, chosen, stacked, got",
-        ),
-        ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
-        ({"folds": 31}, r"folds must be from 2 to the number of rows \(30\), got folds=31"),
-        ({"actions": "ab"}, "actions must be distinct actions, got actions='ab'"),
-        ({"actions": [0, 1, 1.0, 3]}, r"distinct actions, got actions=\[0, 1, 1.0, 3\]; 1, 1.0 and True are the same"),
-        ({"seed": -1}, "seed must be a whole number >= 0, got seed=-1"),
-        ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
-        evaluate_log(long_log(), policy(), **options)
-
-
 def test_actions_are_sorted_or_declared_or_the_categories():
     rows = ["medium", "low", "high", "low"]
     frame = long_log(4).assign(action=rows)
     assert read_log_frame(frame).names == ("high", "low", "medium")
     declared = ["low", "medium", "high"]
-    for data in (
-        read_log_frame(frame, declared),
-        read_log_frame(frame.assign(action=pd.Categorical(rows, declared))),
-    ):
+    categories = frame.assign(action=pd.Categorical(rows, declared))
+    for data in (read_log_frame(frame, declared), read_log_frame(categories)):
         assert data.names == ("low", "medium", "high")
         assert data.actions.tolist() == [1, 0, 2, 0]
     assert read_log_frame(frame.assign(action=[10, 9, 10, 9])).actions.tolist() == [1, 0, 1, 0]
@@ -156,32 +140,6 @@ def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
     two = pd.DataFrame({"1": chance[:, 0], "0": 1 - chance[:, 0]})
     found = evaluate_log(numbered, two, estimator="snips")
     assert found == evaluate_log(numbered, two[["0", "1"]].to_numpy(), estimator="snips")
-
-
-@pytest.mark.parametrize(
-    ("frame", "options", "said"),
-    [
-        (
-            pd.DataFrame(policy(), columns=["a", "a"]),
-            {},
-            "columns of probabilities must be distinct actions, got 'a', 'a'",
-        ),
-        (pd.DataFrame(policy(), columns=["a", "x"]), {}, "^log: row 1: action: must be one of a, x, got 'b'\n"),
-        (
-            pd.DataFrame(policy(), columns=["a", "x"]),
-            {"actions": ["a", "b"]},
-            "must be the actions 'a', 'b', got 'a', 'x'",
-        ),
-        (
-            pd.DataFrame(policy(), columns=["a", "b"])[::-1],
-            {},
-            "its rows in the log's order: its index is the log's, reo",
-        ),
-    ],
-)
-def test_data_frames_that_are_no_policy_of_the_log_are_refused(frame, options, said):
-    with pytest.raises(ValueError, match=said):
-        evaluate_log(long_log(), frame, estimator="ips", **options)
 
 
 def test_sums_that_were_rounded_are_made_1_and_the_callers_array_is_left_alone():
