@@ -371,7 +371,8 @@ class Scenario:
 
     def one_title(self, name: str) -> str:
         """One of an outcome, in words."""
-        return "a death" if name == DEATH else f"one case of {self.outcome_title(name)}"
+        called = {DEATH: "a death", SYMPTOMS: "one symptom"}
+        return called.get(name, f"one case of {self.outcome_title(name)}")
 
     @property
     def hazards(self) -> dict[str, DeathModel | EventModel]:

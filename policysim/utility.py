@@ -60,6 +60,10 @@ class Utility:
         """The utility that the scenario file states."""
         return cls(scenario.weights, {name: treatment.cost for name, treatment in scenario.treatments.items()})
 
+    def weight_of(self, outcome: str) -> float:
+        """What one of an outcome weighs: a unit of costs 1; 0 for a sum of others, which has no weight of its own."""
+        return self.weights.get(outcome, 1.0 if outcome == COSTS else 0.0)
+
     def weight_vector(self, outcomes: Sequence[str]) -> FloatArray:
         """The weights in the order of `outcomes`."""
         return np.array([self.weights.get(name, 0.0) for name in outcomes])

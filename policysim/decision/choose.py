@@ -140,6 +140,9 @@ class Choices:
         The outcome that leads; None where there is none, or it never happens.
     least_possible : mapping of str to float
         Where no mechanism can: what each limited outcome is at least, as far as that is proven likewise.
+    raised : str
+        The policy that has a larger epsilon in `needs`, the least at which it is also better than the best treatment
+        for all (`policysim.decision.better_choice`); "" for none.
     """
 
     wish: Wish
@@ -151,6 +154,7 @@ class Choices:
     certificate: dict[str, Any] | None
     lead: str | None = None
     least_possible: Mapping[str, float] = field(default_factory=dict)
+    raised: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -75,6 +75,8 @@ class ChooseDetails:
         Among whom events are counted.
     next_epsilon : float
         The next smaller number of as many digits as B's epsilon; NaN without B.
+    raised : bool
+        Whether B meets the demands at a smaller epsilon, at which it is not better than the best single treatment.
     next_impossible : bool
         Whether no mechanism meets the demands there, by a proof that was checked.
     limit, limit_proven, least_possible, certificate, verdict
@@ -101,6 +103,7 @@ class ChooseDetails:
     lead: str | None
     patients: int
     next_epsilon: float
+    raised: bool
     next_impossible: bool
     limit: float
     limit_proven: bool
@@ -199,6 +202,7 @@ def find(
         lead=choices.lead,
         patients=patients,
         next_epsilon=below,
+        raised=second is not None and second.row["policy"] == choices.raised,
         next_impossible=impossible,
         limit=choices.limit,
         limit_proven=choices.limit_proven,

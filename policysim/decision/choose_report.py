@@ -12,6 +12,7 @@ from policies.catalogue import CATALOGUE
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
+from policysim.decision.better_choice import raised_to_better
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.choose_findings import DOUBTED, find
 from policysim.decision.choose_words import screen_of
@@ -113,6 +114,8 @@ def report_of_choices(
     if isinstance(study, ModelledStudy):
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
         versions = redrawn(study, problem, judged, progress)
+        if versions is not None:
+            choices, versions = raised_to_better(study, problem, choices, versions, progress)
     labels = labels_of(study, problem)
     findings = find(problem, choices, labels, versions=versions, held_out=held_out, study=study)
     proof = choices.certificate

@@ -110,9 +110,11 @@ def advice(findings: Findings) -> str:
             "one can is not proved."
         )
     if details.choice == UNSURE:
+        # Of a log no larger ε is tested: of several, the one that looks best would look better than it is.
+        tested = " at its least ε" if details.of_log else ""
         return (
             f"Choose {details.single}, although it does not meet the demands: mechanisms meet them, but none is shown "
-            f"to be better than {details.single}. {_sureness(second, details)}"
+            f"to be better than {details.single}{tested}. {_sureness(second, details)}"
         )
     return (
         f"Choose B at ε = {decimal(second['epsilon'])}: of all mechanisms that meet the demands and are better than "
@@ -205,6 +207,8 @@ def _smaller(details: ChooseDetails, labels: Labels) -> str:
         texts.append(
             f"ε = {decimal(details.next_epsilon)} is not enough, for B or for any other mechanism: that is proved."
         )
+    elif details.raised:
+        texts.append(f"At ε = {decimal(details.next_epsilon)} B is not shown to be better than {details.single}.")
     elif details.next_epsilon > 0:
         rows = details.demands[(details.demands["epsilon"] == details.next_epsilon) & ~details.demands["met"]]
         failing = [f"{demand_words(row, details, labels)}{_in_brackets(row)}" for row in rows_of(rows)]
@@ -212,7 +216,8 @@ def _smaller(details: ChooseDetails, labels: Labels) -> str:
             texts.append(f"At ε = {decimal(details.next_epsilon)} B does not meet: {in_a_row(failing, 'and')}.")
     if not details.next_impossible and details.limit_proven and 0 < details.limit < math.inf:
         digits = min(digits_of(float(details.rows["epsilon"].min())), MOST_DIGITS) if len(details.rows) else DIGITS
-        texts.append(f"At ε = {rounded_down(details.limit, digits)} or less no mechanism does: that is proved.")
+        does = "meets the demands" if details.raised else "does"
+        texts.append(f"At ε = {rounded_down(details.limit, digits)} or less no mechanism {does}: that is proved.")
     return " ".join(texts)
 
 

@@ -91,7 +91,8 @@ class DecisionDetails:
     pairs : tuple of pairs of letters
         Whose differences are columns of the table.
     lead_weight : float
-        What one of the leading outcome weighs; NaN where none leads.
+        What one of the leading outcome weighs; 0 for symptoms, each of which has a weight of its own; NaN where none
+        leads.
     unit, unit_weight, stated_worth : str, float, float
         The outcome that B saves most of, by its title, what one of it weighs, and how many of them one of the leading
         outcome counts for in the study; "" and NaN where there is none.
@@ -404,6 +405,7 @@ def _details(
     unit = unit_of_exchange(of, rows, " − ".join(pairs[1]))
     unit_weight = math.nan if unit is None else weights[unit]
     versions = evidence.versions if epsilon == evidence.epsilon else None
+    lead_weight = weights.get(labels.lead, 0.0) if weights and labels.lead else math.nan
     exchanged = exchange_of(evidence, letters, versions, epsilon)
     copies = evidence.rows.get((RandomizedResponse.name, epsilon))
     assumed, numbers = counted_illustrative(evidence.study)
@@ -421,10 +423,10 @@ def _details(
         hiding=pairs[0],
         pairs=tuple(printed),
         leaking=pairs[1],
-        lead_weight=weights.get(labels.lead or "", math.nan),
+        lead_weight=lead_weight,
         unit="" if unit is None else titles[unit],
         unit_weight=unit_weight,
-        stated_worth=weights.get(labels.lead or "", math.nan) / unit_weight,
+        stated_worth=lead_weight / unit_weight,
         zones=printed_zones(exchanged.zones, unit_weight),
         exchange=exchanged,
         acceptability=pd.DataFrame() if versions is None else exchanged.acceptability,

@@ -316,7 +316,7 @@ def _versions(
     redraws, records = Redraws(study, times), Lookup(study.space.codes(sample.records))
     for scenario, utility in redraws.draws(np.random.default_rng(study.seed).spawn(2)[1]):
         response = ResponseModel(scenario) if redraws.rescales else model.with_scenario(scenario)
-        weight = 0.0 if study.lead is None else float(utility.weights.get(study.lead, 0.0))
+        weight = 0.0 if study.lead is None else utility.weight_of(study.lead)
         yield _Version(sample.shares, *tables_at(records, response, utility, counted), weight)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
@@ -179,7 +180,8 @@ def _advice_by_weight(details: DecisionDetails, labels: Labels, title: str) -> s
         size = f"more than {rounded(low)}" if math.isinf(high) else f"less than {rounded(high)}"
         size = f"{rounded(low)} to {rounded(high)}" if low > 0 and high < math.inf else size
         one, unit = (labels.one_of_lead, f" {details.unit}") if place == 0 else ("it", "")
-        clauses.append(f"{sides[zone['verdict']]} if {one} counts for {size}{unit}")
+        beyond = _beyond_own(labels) if place == 0 else ""
+        clauses.append(f"{sides[zone['verdict']]} if {one} counts for {size}{unit}{beyond}")
     between = "; in between this model does not decide" if len(clauses) > 1 else "; else this model does not decide"
     unsure = between if NOT_SHOWN in set(details.zones["verdict"]) else ""
     condition = "" if details.versions else ", as the numbers are stated"
@@ -243,12 +245,17 @@ def _worth(findings: Findings, labels: Labels) -> Line:
         weighs = f" {capital(labels.one_of_lead)} weighs {rounded_weight(details.lead_weight)}."
         weighs = weighs if details.lead_weight > 0 else ""
         return Line("Is that worth it?", f"Under {details.judged_by} {verdict}.{weighs}")
-    question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
+    question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}{_beyond_own(labels)}?"
     rows = [
         (f"{rounded(details.stated_worth)} (this study)", verdict),
         *(_zone(zone, details) for zone in rows_of(details.zones)),
     ]
     return Line("Is that worth it?", question, tuple(rows))
+
+
+def _beyond_own(labels: Labels) -> str:
+    """What the worth of one symptom leaves out, where symptoms lead: each has a weight of its own."""
+    return ", beyond its own weight" if labels.lead == SYMPTOMS else ""
 
 
 def _verdict_words(details: DecisionDetails, row: Mapping[str, Any]) -> str:

@@ -324,7 +324,7 @@ class ModelledStudy(Study):
     @property
     def lead_weight(self) -> float:
         """What one of the outcome that leads weighs; 0 where there is none, or it has no weight of its own."""
-        return 0.0 if self.lead is None else self.weights.get(self.lead, 0.0)
+        return 0.0 if self.lead is None else self.utility.weight_of(self.lead)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -14,6 +14,7 @@ from policies.problem import DecisionProblem
 from policies.records import Records
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 from policysim.study.sweep import happening_lead
+from policysim.utility import COSTS
 from policysim.words import level_name
 
 
@@ -109,6 +110,8 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         actions |= {name: treatment.title for name, treatment in scenario.treatments.items() if name in actions}
         outcomes = {name: scenario.counted_title(name) for name in (*outcomes, *scenario.outcomes)}
         one = "" if plain.lead is None else scenario.one_title(plain.lead)
+    if plain.lead == COSTS:
+        outcomes[COSTS], one = "units of cost", "one unit of cost"
     return Labels(
         study.name,
         study.title,

@@ -16,7 +16,7 @@ from policysim.decision.choose_findings import find
 from policysim.decision.choose_words import screen_of
 from policysim.decision.demands import UnreachableError
 from policysim.decision.report import report
-from policysim.study.labels import Labels
+from policysim.study.labels import Labels, labels_of
 
 UTILITIES = [[0.0, -0.1, -0.3], [-1.0, -0.4, -0.2], [0.0, -0.2, -0.5], [-2.0, -1.5, -0.5]]
 HARM = np.array([[0.0, 0.0, 0.001], [0.01, 0.004, 0.002], [0.0, 0.001, 0.004], [0.04, 0.03, 0.01]])
@@ -190,6 +190,29 @@ def test_deaths_lead_a_scenario_until_its_study_says_something_else(tmp_path, le
         assert ps.smallest_epsilon(course, "uniform", max_extra_lead=counted + 1e-9) == 0
         with pytest.raises(UnreachableError):
             ps.smallest_epsilon(course, "uniform", max_extra_lead=counted - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lead", "weight", "one"),
+    [("death", 10, "a death"), ("costs", 1, "one unit of cost"), ("symptoms", 0, "one symptom")],
+)
+def test_what_a_study_says_one_of_its_lead_weighs_is_in_the_zone_of_its_verdict(tmp_path, lead, weight, one):
+    """A unit of costs weighs 1. Symptoms have a weight each: what one weighs beyond it is 0 in the study."""
+    study = ps.load_study(write_small_study(tmp_path, f'lead = "{lead}"\n{STUDY}'))
+    found = report(study, epsilons=[1.0], policies=["optimal"])
+    details, table = found.findings.details, found.findings.differences
+    assert details.lead_weight == weight
+    row = table[table["option"].eq("B") & table["than"].eq("A") & table["outcome"].eq("utility")].iloc[0]
+    assert details.exchange.better == row["better_in"]
+    zones = details.exchange.zones
+    held = zones[zones["low"].le(weight) & zones["high"].gt(weight)]
+    assert held["verdict"].tolist() == [row["verdict"]]
+    curve = details.acceptability.set_index("weight")["better"]
+    assert curve[weight] * details.versions == pytest.approx(row["better_in"])
+    # The utility itself, once more, from the versions: what the lead weighs is all that is taken off and put back.
+    versions = details.exchange
+    assert np.sum(versions.rest - weight * versions.lead > versions.rounding) == row["better_in"]
+    assert labels_of(study, ps.build_problem(study)).one_of_lead == one
 
 
 def test_an_unknown_lead_is_refused_by_line_with_what_there_is(tmp_path, capsys):
