@@ -295,7 +295,7 @@ class Scenario:
     death : the rules decide alone
         the hazard of death after treatment: m R (baseline + the hazards of the remaining flags) for records in `acute`,
         m R for the others; R is the product of the relative risks
-    weights.OUTCOME : required
+    weights.OUTCOME : required of events, and of death if patients can die; else 0
         the cost of an outcome, in units of utility, ≥ 0
 
     Attributes

@@ -130,9 +130,15 @@ def _read(table: TomlTable, name: str) -> Scenario:
         # Where nothing can clear, events are what is observed.
         if section not in table and not (events and section == "natural_clearing"):
             table.fail(f"{section} is missing: it must be a table of numbers")
+    weights = table.numbers("weights", [*clearing, *events, DEATH], "outcome", within=NOT_NEGATIVE, interval=True)
+    if "weights" in table and not (table.wrong("weights") or table.wrong("events")):
+        # What happens at a rate and costs nothing must say so: without a weight it is nearly always forgotten.
+        happening = [*events, *([DEATH] if any(DEATH in rule.targets for rule in rules) else [])]
+        for outcome in [outcome for outcome in happening if outcome not in weights]:
+            table.fail(f"{outcome} is missing: it must be a number >= 0; 0 if it is to cost nothing", "weights")
     return Scenario(
         name=name,
-        title=table.text("title", name),
+        title=table.column("title", name),
         space=RecordSpace(tuple(features.values()) or (Feature("?", flag=True),)),
         shares=shares,
         means=means,
@@ -141,11 +147,29 @@ def _read(table: TomlTable, name: str) -> Scenario:
         onset=table.numbers("onset", clearing, "flag", within=PROBABILITY),
         treatments=_read_treatments(table.table("treatments"), features, clearing, [*events, DEATH]),
         death=DeathModel(**_read_hazard(table.table(DEATH), features, clearing, baseline=1.0, within=RATIO)),
-        weights=table.numbers("weights", [*clearing, *events, DEATH], "outcome", within=NOT_NEGATIVE, interval=True),
+        weights=weights,
         source=table.text("source", ""),
         events=events,
         intervals=table.file.intervals,
     )
+
+
+def _refuse_blank_names(table: TomlTable) -> None:
+    """Note the names that the file chooses and nobody can see."""
+    for name in table:
+        if not name.strip():
+            table.fail(f"must have a name that can be seen, got {name!r}", name)
+
+
+def _refuse_same_titles(table: TomlTable, titles: Mapping[str, str]) -> None:
+    """Note the titles that readers could not tell from another one, or not see; they are of the names in a table."""
+    first: dict[str, str] = {}
+    for name, title in titles.items():
+        other = first.setdefault(title.strip().casefold(), name)
+        if not title.strip():
+            table.fail("must not be empty", name, "title")
+        elif other != name:
+            table.fail(f"must be another title than that of {other}, got {title!r}", name, "title")
 
 
 def _flags(features: Mapping[str, Feature]) -> list[str]:
@@ -159,6 +183,7 @@ def _read_features(
     features: dict[str, Feature] = {}
     shares: dict[str, tuple[float, ...]] = {}
     means: dict[str, tuple[float, ...]] = {}
+    _refuse_blank_names(table)
     for name in table:
         entry = table.table(name)
         if name == DEATH:
@@ -183,6 +208,9 @@ def _read_levels(entry: TomlTable) -> tuple[Level, ...]:
     levels = entry.list_of("levels", lambda value: type(value) in (str, int), "text or whole numbers")
     if not entry.wrong() and (len(levels) < 2 or len(set(levels)) < len(levels)):
         entry.fail("must be at least two distinct levels", "levels")
+    for position, level in enumerate(levels):
+        if not str(level).strip():
+            entry.fail(f"must be text that can be seen, got {level!r}", "levels", position)
     return UNREAD if entry.wrong() else tuple(levels)
 
 
@@ -199,13 +227,16 @@ def _read_words(entry: TomlTable, levels: Sequence[Level]) -> tuple[str, ...]:
 def _read_shares(entry: TomlTable, key: str, levels: Sequence[Level]) -> tuple[float, ...]:
     """A probability for each level; equal ones where they are wrong."""
     n_levels = len(levels)
-    shares = entry.list_of(key, lambda value: is_number(value, 0, 1), "a probability in [0, 1]")
+    stated = entry.values.get(key)
+    in_percent = isinstance(stated, list) and any(is_number(share) and 1 < share <= 100 for share in stated)
+    wanted = f"a probability in [0, 1]{' (60 % is 0.6)' if in_percent else ''}"
+    shares = entry.list_of(key, lambda value: is_number(value, 0, 1), wanted)
     if not shares or entry.wrong(key) or levels == UNREAD:
         pass
     elif len(shares) != n_levels:
         entry.fail(f"must be one probability per level ({n_levels}), got {len(shares)}", key)
     elif abs(sum(shares) - 1) > SHARE_TOLERANCE:
-        entry.fail(f"must sum to 1, got {sum(shares):g}", key)
+        entry.fail(f"must sum to 1, got {sum(shares):.10g}", key)
     else:
         return tuple(float(share) for share in shares)
     return tuple([1 / n_levels] * n_levels)
@@ -318,6 +349,8 @@ def _read_events(table: TomlTable, features: Mapping[str, Feature], flags: Colle
         events[name] = event = EventModel(title, **_read_hazard(entry, features, flags, baseline=0.0, within=HAZARD))
         if not entry.wrong() and not (event.baseline or any(event.hazard.values())):
             table.fail("never happens: it needs a baseline or a hazard > 0", name)
+    _refuse_blank_names(table)
+    _refuse_same_titles(table, {name: event.title for name, event in events.items()})
     return events
 
 
@@ -355,6 +388,8 @@ def _read_treatments(
             rules=tuple(_read_treatment_rule(rule, features, flags, events) for rule in entry.tables("rules")),
             source=entry.text("source", ""),
         )
+    _refuse_blank_names(table)
+    _refuse_same_titles(table, {name: treatment.title for name, treatment in treatments.items()})
     if len(treatments) < 2:
         table.fail(f"at least two are needed, got {len(treatments)}")
     try:

@@ -332,7 +332,8 @@ def open_toml(path: Path) -> Iterator[TomlTable]:
         text = text_of(path)
         values = tomllib.loads(text, parse_float=as_float)
     except OSError as error:
-        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
+        # Another file that names this one says where.
+        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}", located=False) from None
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:

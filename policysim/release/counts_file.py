@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policies.arrays import IntArray
+from policies.arrays import FloatArray, IntArray
 from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted, missing_hint
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import DataTable, coded, numbers, read_table
+from policysim.logs.outcomes import TOTALS
 from policysim.progress import SILENT, Progress
 from policysim.release.people import People
 
@@ -21,6 +23,7 @@ with optional():
 
 # All whole numbers up to here are exact in floating point, and none above is rounded to one of them.
 MOST_PEOPLE = 2**53 - 1
+TOTAL_ROW = "a row of totals is no candidate and no group: take it out, or declare all names (--candidates, --groups)"
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,12 @@ class Names:
         Cells are private, and no message shows one.
         """
         if declared is None:
-            keys = set(coded(table[column])[1]) - {MISSING}
-            declared = Levels(column, sorted(dict.fromkeys(str(level_of(key)) for key in keys)))
+            codes, keys = coded(table[column])
+            declared = Levels(column, sorted({str(level_of(key)) for key in keys if key != MISSING}))
             must = "is missing"
+            # The name decides, and no number: whether a file is refused must not depend on how many people there are.
+            totals = np.array([str(level_of(key)).casefold() in TOTALS for key in keys], dtype=np.bool_)[codes]
+            bad.add(table, totals, column, lambda _: TOTAL_ROW)
         else:
             must = level_wanted(declared) + missing_hint(declared)
         codes = table.codes(Levels(column, declared.levels, declared.cuts, declared.unknown))
@@ -140,6 +146,8 @@ def read_counts(
         kept = people.keep(table, bad, ids)
         sizes = sizes if kept is None else np.where(kept, sizes, 0)
     bad.raise_if_any()
+    if score is None and candidates is None:
+        _refuse_counts(table, column, by, names)
     if people:
         people.check(table.name)
     totals = np.zeros((len(grouped.names), len(names.names)), dtype=np.int64)
@@ -169,10 +177,28 @@ def _candidate_column(table: DataTable, column: str | None, score: str | None, b
     return column or others[0]
 
 
+def _refuse_counts(table: DataTable, column: str, by: str | None, names: Names) -> None:
+    """DataError where each candidate has one row, and another column, which --score does not name, may count people."""
+    if len(table) < 2 or len(names.names) < len(table):
+        return
+    for name in table.columns:
+        if name not in (column, by) and _are_whole(numbers(table[name])).all():
+            raise DataError(
+                f"{table.name}: each {column} stands in one row: if the column {name} counts people, type --score "
+                f"{name}; if each row is a person, name the candidates with --candidates"
+            )
+
+
+def _are_whole(people: FloatArray) -> NDArray[np.bool_]:
+    """Which numbers can be a number of people."""
+    whole: NDArray[np.bool_] = (people >= 0) & (people <= MOST_PEOPLE) & (people == np.floor(people))
+    return whole
+
+
 def _sizes(table: DataTable, score: str, bad: BadRows) -> IntArray:
     """A number of people for each row, (n_rows,); 28 and 28.0 are the same."""
     people = numbers(table[score])
-    whole = (people >= 0) & (people <= MOST_PEOPLE) & (people == np.floor(people))
+    whole = _are_whole(people)
     bad.add(table, ~whole, score, lambda _: "must be a whole number of people >= 0")
     return np.where(whole, people, 0).astype(np.int64)
 

@@ -33,6 +33,7 @@ baseline = 0.1
 hazard_ratio = {{ relapse = 0.5 }}
 [weights]
 relapse = 1
+death = 0
 """
 WHOLE = st.lists(st.integers(0, 8), min_size=3, max_size=3).filter(any)
 

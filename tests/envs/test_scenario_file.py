@@ -436,3 +436,39 @@ def test_a_flag_may_have_words_of_its_own(covid, path):
     assert covid.space.feature("covid_positive").in_words("0") == "not infected"
     assert plain.space.feature("covid_positive").in_words("0") == "not covid positive"
     assert covid.outcome_title("stomach") == "stomach complaints"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("death = 100.0", "", "weights: death is missing: it must be a number >= 0; 0 if it is to cost nothing"),
+        (
+            "[weights]",
+            '[events.""]\ntitle = "x"\nbaseline = 1\n[weights]\n"" = 1',
+            "events.: must have a name that can be seen, got ''",
+        ),
+        (
+            "[weights]",
+            "[events.bleed]\nbaseline = 1\n[weights]",
+            "weights: bleed is missing: it must be a number >= 0; 0 if it is to cost nothing",
+        ),
+        (
+            "[weights]",
+            '[events.x]\nbaseline = 1\n[events.y]\ntitle = "X "\nbaseline = 1\n[weights]\nx = 1\ny = 1',
+            "events.y.title: must be another title than that of x, got 'X '",
+        ),
+        ('title = "none"', 'title = " "', "treatments.a0.title: must not be empty"),
+        ('title = "none"', 'title = "A2"', "treatments.a2.title: must be another title than that of a0, got 'a2'"),
+        ('title = "Small"', 'title = ""', "title: must not be empty"),
+        ('"v1"]', '" "]', "features.vaccine.levels[1]: must be text that can be seen, got ' '"),
+        ("[0.7, 0.3]", "[0.6, 0.3999999]", "features.vaccine.shares: must sum to 1, got 0.9999999"),
+        (
+            "[0.7, 0.3]",
+            "[70, 0.3]",
+            "features.vaccine.shares[0]: must be a probability in [0, 1] (60 % is 0.6), got 70",
+        ),
+    ],
+)
+def test_what_is_forgotten_or_cannot_be_seen_or_told_apart_is_refused(small_text, path, old, new, message):
+    (found,) = refusal(path, edited(small_text, [(old, new)])).splitlines()
+    assert found.startswith(path.as_posix()) and found.endswith(f": {message}")

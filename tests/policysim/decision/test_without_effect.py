@@ -56,7 +56,6 @@ COLOUR = "Under this model no choice of a treatment depends on colour"
 FACTORS = "[death.relative_risk]\nage = [1, 3, 3]\n[weights]"
 PLANTED = {
     "a weight of 0": (("fall = 2\n", "fall = 0\n"), "Fall weighs nothing in the utility"),
-    "no weight": (("fall = 2\n", ""), "Fall weighs nothing in the utility"),
     "an event that nothing changes": (
         ("hazard_ratio = { fall = 1.5 }\n", ""),
         "Fall is as likely under every treatment",

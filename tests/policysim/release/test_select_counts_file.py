@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policies.levels import Levels
 from policysim.files.bad_rows import DataError
-from policysim.release.counts_file import MOST_PEOPLE, read_counts
+from policysim.release.counts_file import MOST_PEOPLE, TOTAL_ROW, read_counts
 
 
 def written(tmp_path, text):
@@ -56,6 +56,15 @@ def test_groups_are_counted_on_their_own_and_share_the_candidates(tmp_path):
     assert (people.groups_from_private_rows, named.groups_from_private_rows) == (True, False)
 
 
+def test_names_of_totals_may_be_declared_and_rows_of_people_have_candidates_more_than_once(tmp_path):
+    path = written(tmp_path, "d,n\na,1\ntotal,3\n")
+    assert read_counts(path, score="n", candidates=Levels("d", ("a", "total"))).people == {"": (1, 3)}
+    assert read_counts(path, column="d", candidates=Levels("d", ("a", "total"))).people == {"": (1, 1)}
+    # Words beside candidates are no counts, and nobody counts people where one candidate has two rows.
+    for text in ("d,n\na,1\nb,x\n", "d,n\na,1\nb,1.5\n", "d,n\na,1\na,2\n"):
+        assert read_counts(written(tmp_path, text), column="d").from_private_rows
+
+
 @given(rows=st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abc")), min_size=1, max_size=30))
 def test_people_and_their_counts_are_read_alike(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("alike")
@@ -84,6 +93,18 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
         ("d,e\na,1\n", {}, "data.csv: name the column that holds the candidates with --column; columns: d, e"),
         ("d,n\na,1\n", {"score": "n", "by": "ward"}, "data.csv: unknown column 'ward'; known: d, n"),
         ("d,e\n ,1\n", {"column": "d"}, "data.csv:2: row 1: d: is missing"),
+        ("d,n\na,1\nb,2\nTotal,3\n", {"score": "n"}, f"data.csv:4: row 3: d: {TOTAL_ROW}"),
+        (
+            "d,g,n\na,x,1\na,all,1\na,sum,2\n",
+            {"score": "n", "column": "d", "by": "g"},
+            f"data.csv:4: row 3: g: {TOTAL_ROW}",
+        ),
+        (
+            "d,w,n\na,x,1\nb,y,2.0\n",
+            {"column": "d"},
+            "data.csv: each d stands in one row: if the column n counts people, type --score n; if each row is a "
+            "person, name the candidates with --candidates",
+        ),
         ("d,g\na,\n", {"column": "d", "by": "g"}, "data.csv:2: row 1: g: is missing"),
     ],
 )

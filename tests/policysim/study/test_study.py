@@ -182,10 +182,11 @@ def test_names_of_outcomes_and_treatments_are_not_judged_where_the_scenario_is_n
         "[compare]", "[compare]\nat_most = { deths = 1 }\nbuy = 1"
     )
     study += "\n[utility]\nweights = { deth = 1 }\n[capacity]\npil = 1\n"
-    unknown, unread = mistakes(tmp_path, study)
+    unread, unknown = mistakes(tmp_path, study)
     assert unknown.startswith(
         f"small.toml:{line_of(study, 'buy')}: compare.buy: unknown key 'buy'; did you mean 'by'? "
     )
+    assert unread.startswith(f"small.toml:{line_of(study, 'no.toml')}: scenario: ")
     assert unread.endswith("no.toml: cannot be read: No such file or directory")
 
 
