@@ -113,6 +113,11 @@ class Covariates:
         return Covariates(self.patients, self.groups[rows])
 
     @classmethod
+    def none(cls, n_rows: int) -> Covariates:
+        """No column, so that all rows are of one patient."""
+        return cls(np.zeros((1, 0)), np.zeros(n_rows, dtype=np.intp))
+
+    @classmethod
     def of_log(
         cls, space: RecordSpace, records: IntArray, raw: pd.DataFrame | None, adjusters: pd.DataFrame | None
     ) -> Covariates:

@@ -19,7 +19,7 @@ from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policies.levels import LevelKey, level_key, level_of
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, coded, meanings, missing, numbers
-from policysim.logs.log_frame import LoggedData, Observed
+from policysim.logs.log_frame import LoggedData, Observed, summed
 from policysim.logs.log_source import (
     CENSORED,
     COMPETING,
@@ -310,9 +310,7 @@ class Likelihood:
 CENSORING = ["arm", "horizon", "patients", "censored", "followed", "events"]
 
 
-def read_times(
-    table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows
-) -> tuple[FloatArray, IntArray, BoolArray]:
+def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows) -> tuple[pd.DataFrame, BoolArray]:
     """Read both columns; bad rows have a time that is no number >= 0, or an event that is none of the codes.
 
     `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
@@ -320,10 +318,8 @@ def read_times(
 
     Returns
     -------
-    times : array, (n_rows,)
-        NaN where the row has none.
-    states : array of int, (n_rows,)
-        What happened at the time: `EVENT`, `CENSORED` or `COMPETING`.
+    followed : DataFrame, n_rows
+        The `time`, NaN where the row has none; and the `state`, what happened then: `EVENT`, `CENSORED` or `COMPETING`.
     missing : array of bool, (n_rows,)
         Whether time or event is.
     """
@@ -337,7 +333,8 @@ def read_times(
         bad.add(table, rows, name, lambda _: MISSING_OUTCOME)
     absent = np.logical_or(*gone.values())
     states = np.where(absent | np.isnan(events), EVENT if policy == WORST else CENSORED, events).astype(np.intp)
-    return np.where(absent, 0.0 if policy == WORST else np.nan, times), states, absent
+    times = np.where(absent, 0.0 if policy == WORST else np.nan, times)
+    return pd.DataFrame({"time": times, "state": states}), absent
 
 
 def _refuse_events(table: DataTable, follow_up: FollowUp, wrong: BoolArray, bad: BadRows) -> None:
@@ -386,7 +383,7 @@ def event_wanted(follow_up: FollowUp) -> str:
 
 
 def by_arm(
-    times: tuple[FloatArray, IntArray],
+    followed: pd.DataFrame,
     horizons: Sequence[float],
     data: LoggedData,
     covariates: FloatArray,
@@ -396,9 +393,8 @@ def by_arm(
 
     Parameters
     ----------
-    times : two arrays, (n,)
-        Of each patient, and what happened then: `CENSORED`, `EVENT` or `COMPETING`; patients without a time, NaN, have
-        no part.
+    followed : DataFrame, n
+        From `read_times`; patients without a time have no part.
     horizons : sequence of float
     data : LoggedData
         The treatments of these patients, and their counts.
@@ -414,38 +410,34 @@ def by_arm(
     DataFrame
         With the columns `CENSORING`.
     """
-    found = [np.zeros((3, data.n_rows)) for _ in horizons]
-    arms = []
-    last = max(horizons)
+    pseudo, rewards, weights = np.zeros((3, len(horizons), data.n_rows))
+    arms, last = [], max(horizons)
     for arm, name in enumerate(data.names):
-        rows = np.flatnonzero((data.actions == arm) & ~np.isnan(times[0]))
-        until, states = times[0][rows], times[1][rows]
-        each = None if data.counts is None else data.counts[rows]
+        rows = np.flatnonzero((data.actions == arm) & followed["time"].notna())
+        times, states = (followed[column].to_numpy()[rows] for column in ("time", "state"))
+        counts = None if data.counts is None else data.counts[rows]
         # At equal times events come before censorings.
-        ranks = 2 * np.unique(until, return_inverse=True)[1] + (states == CENSORED)
+        ranks = 2 * np.unique(times, return_inverse=True)[1] + (states == CENSORED)
         relative = np.zeros((len(rows), len(STATES)))
-        for cause in STATES if ((states == CENSORED) & (until < last)).any() else ():
-            happened = (states == cause) & (until <= last)
-            relative[:, cause] = relative_hazards(covariates[rows], ranks, happened, parts[rows], each)
-        for horizon, whole in zip(horizons, found, strict=True):
-            whole[0, rows], own = pseudo_outcomes(until, states, horizon, each, relative)
-            whole[1, rows], whole[2, rows] = own.rewards, own.weights
-            ended = (states != CENSORED) & (until <= horizon)
+        for cause in STATES if ((states == CENSORED) & (times < last)).any() else ():
+            happened = (states == cause) & (times <= last)
+            relative[:, cause] = relative_hazards(covariates[rows], ranks, happened, parts[rows], counts)
+        for place, horizon in enumerate(horizons):
+            pseudo[place, rows], known = pseudo_outcomes(times, states, horizon, counts, relative)
+            rewards[place, rows], weights[place, rows] = known.rewards, known.weights
+            ended = (states != CENSORED) & (times <= horizon)
             sets = (
-                until >= 0,
-                (states == CENSORED) & (until < horizon),
-                (until >= horizon) & ~ended,
-                (states == EVENT) & (until <= horizon),
+                times >= 0,
+                (states == CENSORED) & (times < horizon),
+                (times >= horizon) & ~ended,
+                (states == EVENT) & (times <= horizon),
             )
-            sizes = (int(which.sum() if each is None else each[which].sum()) for which in sets)
+            sizes = (int(summed(patients.astype(np.int64), counts)) for patients in sets)
             arms.append((name, horizon, *sizes))
-    table = pd.DataFrame(arms, columns=CENSORING)
-    return [(each[0], Observed(each[1], each[2])) for each in found], table
+    return list(zip(pseudo, map(Observed, rewards, weights), strict=True)), pd.DataFrame(arms, columns=CENSORING)
 
 
-def check_horizons(
-    times: tuple[FloatArray, IntArray], source: LogSource, actions: IntArray, names: Sequence[str]
-) -> None:
+def check_horizons(followed: pd.DataFrame, source: LogSource, data: LoggedData) -> None:
     """Refuse horizons that say nothing: where nobody of an arm is followed to one, or no event happened by one.
 
     Raises
@@ -457,25 +449,24 @@ def check_horizons(
     if follow_up is None:
         return
     wrong = []
+    events = followed["time"][followed["state"] == EVENT].dropna()
     for horizon in follow_up.horizons:
         at = f"{follow_up.time} = {horizon:g}"
-        for arm, name in enumerate(names):
-            rows = actions == arm
-            until, states = times[0][rows], times[1][rows]
-            end = float(until.max(initial=0.0))
-            if len(until) and end < horizon and not (states[until == end] != CENSORED).all():
+        for arm, name in enumerate(data.names):
+            of_arm = followed[data.actions == arm].dropna()
+            end = float(of_arm["time"].max())
+            if end < horizon and (of_arm["state"][of_arm["time"] == end] == CENSORED).any():
                 wrong.append(
                     f"nobody of the arm {name} is followed to {at}, the longest to {end:g}: the horizon must be a time "
                     "at which patients of every arm are still at risk"
                 )
-        ends = times[0][times[1] == EVENT]
-        if len(ends) and ends.min() > horizon:
+        if not len(events):
+            wrong.append(f"nobody has the event, so that there is nothing to compare at {at}")
+        elif events.min() > horizon:
             wrong.append(
-                f"nobody has the event by {at}: {len(ends):,} rows have it, the first at {ends.min():g}; choose a "
+                f"nobody has the event by {at}: {len(events):,} rows have it, the first at {events.min():g}; choose a "
                 "later horizon"
             )
-        elif not len(ends):
-            wrong.append(f"nobody has the event, so that there is nothing to compare at {at}")
     if wrong:
         place = place_in_study(source, "horizon")
         raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in dict.fromkeys(wrong)))

@@ -23,21 +23,20 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from envs.toml_reader import one_line
-from policies.arrays import BoolArray, IntArray, Words
+from policies.arrays import BoolArray, FloatArray, Words
 from policysim.errors import UsageError, optional
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line, raise_bad_parts
 from policysim.files.columns_file import ColumnsFile, open_columns
 from policysim.files.data_table import DataTable
 from policysim.files.many_files import stamp
 from policysim.logs.distinct_rows import DistinctRows, each_once
-from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
-from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions, read_records
+from policysim.logs.kinds import Counted, Kinds, stand_ins, values_of
+from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions
+from policysim.logs.log_frame import LoggedData, rows_of
 from policysim.logs.log_source import (
     CONSTANT,
-    ESTIMATE,
     LINEAR,
     LOGISTIC,
-    SHARES,
     TABLE,
     LogColumns,
     LogSource,
@@ -63,8 +62,6 @@ COUNTED_MODELS = (LINEAR, LOGISTIC, CONSTANT)
 # So many files are counted before the next begin.
 MOST_WAITING = 100
 CONNECT_SECONDS = 5
-# How many columns `Kinds` has before those of outcomes.
-N_OWN = len(OWN)
 # The hash of a missing id.
 NO_ID = hash_array(np.array([""], dtype=object))[0]
 MODEL = (
@@ -129,16 +126,16 @@ def count_log(source: LogSource, executor: Executor | None = None, progress: Pro
     """
     require_countable(source)
     # Sent with each file, which does not need the names of all.
-    records, decisions, unknown = count_parts(replace(source, parts=()), source.parts, executor, progress)
-    _check_outcomes(source, records, decisions)
-    refuse_constant(source, decisions.rewards)
-    return replace(log_of(source, records, decisions), unknown=unknown)
+    decisions, unknown = count_parts(replace(source, parts=()), source.parts, executor, progress)
+    _check_outcomes(source, decisions)
+    refuse_constant(source, decisions.data.rewards)
+    return replace(log_of(source, decisions), unknown=unknown)
 
 
 def count_parts(
     columns: LogColumns, parts: Sequence[Path], executor: Executor | None = None, progress: Progress = SILENT
-) -> tuple[IntArray, LoggedDecisions, dict[str, int]]:
-    """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone.
+) -> tuple[LoggedDecisions, dict[str, int]]:
+    """What was decided for each kind of patient, in an order that depends on the kinds alone.
 
     Behind them is how many patients have a value that means unknown, for each column that has any.
     """
@@ -151,7 +148,7 @@ def count_parts(
         if not bad:
             total.add(counted)
     raise_bad_parts(bad)
-    _refuse_repeated(_id_of(columns), parts, ids)
+    _refuse_repeated(columns.id, parts, ids)
     kinds, counts, sums = total.arrays()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
@@ -164,17 +161,17 @@ def count_parts(
         rows, values, counts = stand_ins(kinds[:, places], counts, sums)
         kinds = kinds[rows]
     numbers = kinds.view(np.float64)
-    decisions = LoggedDecisions(
-        actions=kinds[:, 1].astype(np.intp),
-        names=columns.arms,
-        propensities=None if columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
-        rewards=values[:, 0].copy(),
-        missing=kinds[:, 4].astype(np.bool_),
-        outcomes={name: column.copy() for name, column in zip(columns.outcome, values.T[1:], strict=True)},
-        followed=(numbers[:, -2].copy(), kinds[:, -1].astype(np.intp)) if columns.later else None,
-        counts=counts,
+    data = LoggedData(
+        kinds[:, 1].astype(np.intp), values[:, 0].copy(), numbers[:, 2].copy(), columns.arms, counts=counts
     )
-    return kinds[:, 0].astype(np.intp), decisions, unknown
+    decisions = LoggedDecisions(
+        data=data,
+        records=kinds[:, 0].astype(np.intp),
+        missing=kinds[:, 4].astype(np.bool_),
+        outcomes=pd.DataFrame(values[:, 1:], columns=list(columns.outcome)),
+        followed=pd.DataFrame({"time": numbers[:, -2], "state": kinds[:, -1]}) if columns.later else None,
+    )
+    return decisions, unknown
 
 
 def _said(parts: Sequence[Path]) -> str:
@@ -282,15 +279,10 @@ def count_part(columns: LogColumns, part: Path) -> PartCounts:
     return total.counted(), unknown, np.concatenate(ids), bad.told()
 
 
-def _id_of(columns: LogColumns) -> str:
-    """The column of patients' ids; "" for none."""
-    return columns.id if isinstance(columns, LogSource) else ""
-
-
 def _log_of(columns: LogColumns, table: DataTable) -> tuple[LogTables, dict[str, BoolArray]]:
     """A table without the values that mean unknown, and where these were; of distinct rows there are no ids."""
-    column = _id_of(columns)
-    return LogTables({TABLE: table}, column if column in table.columns else "").without_unknown(columns.unknown)
+    id_column = columns.id if columns.id in table.columns else ""
+    return LogTables({TABLE: table}, id_column).without_unknown(columns.unknown)
 
 
 def _distinct(
@@ -300,15 +292,15 @@ def _distinct(
 
     Hashes of the patients' ids, which are no part of these rows, are added to `ids`.
     """
-    few, name, column = DistinctRows(), file.path.as_posix(), _id_of(columns)
+    few, name = DistinctRows(), file.path.as_posix()
     for patients in _patients(columns, file):
-        rows_of_file: Any = patients.rows
-        if column:
-            texts: Any = ids_of(patients[column]).to_numpy(dtype=object)
+        if columns.id:
+            texts: Any = ids_of(patients[columns.id]).to_numpy(dtype=object)
             ids.append(hash_array(texts, categorize=False))
-        known = rows_of_file.select(columns.columns)
-        if not few.add(known):
-            rows, counts = each_once(known)
+        without_ids: Any = patients.rows
+        without_ids = without_ids.select(columns.columns)
+        if not few.add(without_ids):
+            rows, counts = each_once(without_ids)
             yield DataTable(name, rows), counts
     for rows, counts in few.found():
         yield DataTable(name, rows), counts
@@ -342,7 +334,7 @@ def _patients(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
 def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
     """The columns that are read, some rows at a time."""
     own = {one_line(name): name for name in file.schema.names}
-    names = list(dict.fromkeys(filter(None, [*columns.columns, _id_of(columns)])))
+    names = list(dict.fromkeys(filter(None, [*columns.columns, columns.id])))
     for name in names:
         if name not in own:
             raise DataError(
@@ -358,36 +350,33 @@ def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
 
 def _kinds(columns: LogColumns, tables: LogTables, bad: BadRows) -> NDArray[np.int64] | None:
     """The kind of each row, (n_rows, 5 + n_outcomes): whole numbers, and the bits of numbers; None if a row is bad."""
-    tables = tables.with_joined(columns.joined)
-    table = tables.features
-    records = read_records(table, columns, bad)
     try:
-        found = read_decisions(tables, columns, bad).without(records < 0)
+        decisions = read_decisions(tables.with_joined(columns.joined), columns, bad)
     except DataError:
         if bad.count:
             return None  # told of all parts together
         raise
-    numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(columns.later)))
-    kinds = numbers.view(np.int64)
-    kinds[:, 0], kinds[:, 1], kinds[:, 4] = np.maximum(records, 0), found.actions, found.missing
-    numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
-    for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
-        # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
-        numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
-    if found.followed:
-        times, kinds[:, -1] = found.followed
-        numbers[:, -2] = np.where(np.isnan(times), np.nan, times + 0.0)
-    return kinds
+    data = decisions.data
+    whole = [decisions.records.clip(0), data.actions, _bits(data.propensities), _bits(data.rewards), decisions.missing]
+    whole += [_bits(column.to_numpy()) for _, column in decisions.outcomes.items()]
+    if decisions.followed is not None:
+        whole += [_bits(decisions.followed["time"].to_numpy()), decisions.followed["state"].to_numpy()]
+    return np.column_stack(whole).astype(np.int64)
 
 
-def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecisions) -> None:
+def _bits(numbers: FloatArray) -> NDArray[np.int64]:
+    """The bits of numbers, one pattern for each number: + 0 makes −0 0, and there are many NaN."""
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+
+
+def _check_outcomes(source: LogSource, decisions: LoggedDecisions) -> None:
     """As for a log of rows: of each kind as many rows as the checks can tell apart."""
-    counts = 1 if decisions.counts is None else decisions.counts
-    rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, counts))
-    columns: dict[str, Any] = {name: values[rows] for name, values in decisions.outcomes.items()}
-    for (name, feature), codes in zip(source.features.items(), source.space.codes(records).T, strict=True):
+    counts = 1 if decisions.data.counts is None else decisions.data.counts
+    rows = np.repeat(np.arange(decisions.data.n_rows), np.minimum(FEWEST_ROWS, counts))
+    columns = dict[str, Any](rows_of(decisions.outcomes, rows))
+    for (name, feature), codes in zip(source.features.items(), source.space.codes(decisions.records).T, strict=True):
         # Of others nothing needs to be known, and kinds may be many.
-        if any(goes_with_one(codes, pd.factorize(values)[0]) for values in decisions.outcomes.values()):
+        if any(goes_with_one(codes, pd.factorize(values)[0]) for _, values in decisions.outcomes.items()):
             columns[name] = np.array(feature.levels, dtype=object)[codes[rows]]
     first = map(one_line, open_columns(source.parts[0], source.form).schema.names)
     others = [name for name in first if name not in {*source.features, *columns}]

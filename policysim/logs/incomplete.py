@@ -83,15 +83,14 @@ class Incomplete:
             return replace(self.data, rewards=outcomes, observed=None)
         return self.completed(outcomes, Observed(outcomes, seen.astype(np.float64)), seen)
 
-    def at_horizons(
-        self, times: tuple[FloatArray, IntArray], horizons: Sequence[float]
-    ) -> tuple[list[LoggedData], pd.DataFrame]:
+    def at_horizons(self, followed: pd.DataFrame, horizons: Sequence[float]) -> tuple[list[LoggedData], pd.DataFrame]:
         """Being free of an event at each horizon; and how much is censored, `censoring.CENSORING`.
 
-        `times` are NaN in rows that have none; with them, what happened then.
+        `followed` is what `censoring.read_times` read.
         """
-        found, table = by_arm(times, horizons, self.data, self.covariates.rows, self.parts)
-        return [self.completed(pseudo, known, ~np.isnan(times[0])) for pseudo, known in found], table
+        pseudo_outcomes, table = by_arm(followed, horizons, self.data, self.covariates.rows, self.parts)
+        seen = followed["time"].notna().to_numpy()
+        return [self.completed(pseudo, known, seen) for pseudo, known in pseudo_outcomes], table
 
 
 def estimate_observed(

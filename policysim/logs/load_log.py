@@ -21,21 +21,20 @@ from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
 from policysim.logs.censoring import CENSORING, check_horizons, read_times
 from policysim.logs.clusters import DecidingColumn, deciding_columns, read_clusters, repeated_ids, require_clusters
 from policysim.logs.incomplete import Incomplete
-from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, EXCLUDE, SHARES, STACKED, LogColumns, LogSource, is_column
+from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, rows_of
+from policysim.logs.log_source import ESTIMATE, EXCLUDE, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes, place_in_study, refuse_constant, refuse_totals
 from policysim.logs.rewards import read_rewards
 from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import (
-    arm_shares,
     counted_parts,
-    estimate_propensities,
     lot,
     one_hot_columns,
     read_propensities,
     taken_in_column,
     taken_one_hot,
+    with_propensities,
 )
 from policysim.numbers import percent
 
@@ -168,58 +167,60 @@ def load_log(source: LogSource, *, all_hidden: bool = False, models: bool = True
         for absent in filter(None, map(tables.features.unknown_column, names)):
             raise DataError(f"{place_in_study(source, key)}data.{key}: {absent}")
     bad = BadRows(show=source.show_values or not all_hidden)
-    records = read_records(tables.features, source, bad)
     adjusters = read_adjusters(tables.features, source.adjust_for, bad) if source.adjust_for else None
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    decisions = read_decisions(tables, source, bad).without(records < 0)
+    decisions = read_decisions(tables, source, bad)
+    data = replace(decisions.data, clusters=clusters)
     if not all_hidden:
-        refuse_constant(source, decisions.rewards)
+        refuse_constant(source, data.rewards)
     if is_column(source.propensity):
-        refuse_one_heavy_row(tables, source.propensity, decisions, show=bad.show)
-    cut = [name for name, feature in source.features.items() if feature.cuts]
-    columns = {name: numbers(tables.features[name]) for name in cut}
-    raw = pd.DataFrame(columns, index=range(len(records)))
-    log = log_of(source, records, decisions, raw, adjusters=adjusters, clusters=clusters, models=models)
+        refuse_one_heavy_row(tables, source.propensity, data, show=bad.show)
+    cut = {name: numbers(tables.features[name]) for name, feature in source.features.items() if feature.cuts}
+    raw = pd.DataFrame(cut, index=range(data.n_rows))
+    log = log_of(source, replace(decisions, data=data, raw=raw, adjusters=adjusters), models=models)
     if not models:
         return log
     others = [name for name in tables.features.columns if name not in source.named]
     return replace(
         log,
-        deciding=tuple(deciding_columns(tables.features, others, decisions.actions, log.data.n_actions)),
+        deciding=tuple(deciding_columns(tables.features, others, data.actions, data.n_actions)),
         repeated_ids=() if source.id or source.cluster else tuple(repeated_ids(tables.features, others)),
         unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
-        single=single_patients(tables, decisions),
-        undeclared=undeclared(tables.features, others, np.flatnonzero(decisions.actions >= 0)),
+        single=single_patients(tables, data),
+        undeclared=undeclared(tables.features, others, np.flatnonzero(data.actions >= 0)),
     )
 
 
-def single_patients(tables: LogTables, decisions: LoggedDecisions) -> dict[str, str]:
+def single_patients(tables: LogTables, data: LoggedData) -> dict[str, str]:
     """The treatments that one row alone got, of those with an outcome, and where it is."""
-    actions = np.where(np.isnan(decisions.rewards), -1, decisions.actions)
-    rows = {name: np.flatnonzero(actions == arm) for arm, name in enumerate(decisions.names)}
-    return {name: tables.place_of_action(found[0]) for name, found in rows.items() if len(found) == 1}
+    rows = {name: rows_with_outcome(data, arm) for arm, name in enumerate(data.names)}
+    return {name: tables.place_of_action(of_arm[0]) for name, of_arm in rows.items() if len(of_arm) == 1}
+
+
+def rows_with_outcome(data: LoggedData, arm: int) -> IntArray:
+    """The rows of an arm that have an outcome, of rows of which some have none (NaN)."""
+    return np.flatnonzero((data.actions == arm) & ~np.isnan(data.rewards))
 
 
 # A row with more than this share of its arm's weight leaves nothing to the others; of fewer rows that is no wonder.
 HEAVY, FEWEST_FOR_HEAVY = 0.95, 10
 
 
-def refuse_one_heavy_row(tables: LogTables, column: str, decisions: LoggedDecisions, *, show: bool) -> None:
+def refuse_one_heavy_row(tables: LogTables, column: str, data: LoggedData, *, show: bool) -> None:
     """DataError for a row that has nearly all weight (1 / propensity) of its arm's rows with an outcome.
 
     `show` says whether the message has the row's probability, and its share of the weight.
     """
-    known = ~np.isnan(decisions.rewards)
-    for arm, name in enumerate(decisions.names):
-        rows = np.flatnonzero(known & (decisions.actions == arm))
-        if decisions.propensities is None or len(rows) < FEWEST_FOR_HEAVY:
+    for arm, name in enumerate(data.names):
+        rows = rows_with_outcome(data, arm)
+        if len(rows) < FEWEST_FOR_HEAVY:
             continue
-        weights = 1 / decisions.propensities[rows]
+        weights = 1 / data.propensities[rows]
         row, share = rows[weights.argmax()], weights.max() / weights.sum()
         if share > HEAVY:
-            value, most = (f"{decisions.propensities[row]:g}: ", percent(share)) if show else ("", "nearly all")
+            value, most = (f"{data.propensities[row]:g}: ", percent(share)) if show else ("", "nearly all")
             raise DataError(
                 f"{tables.place_of_action(row)}: {column}: {value}this row alone has {most} of the weight of {name} "
                 f"(1 / probability, {len(rows):,} rows), so that the others hardly count: correct the probability, or "
@@ -227,106 +228,77 @@ def refuse_one_heavy_row(tables: LogTables, column: str, decisions: LoggedDecisi
             )
 
 
-def log_of(
-    source: LogSource,
-    records: IntArray,
-    decisions: LoggedDecisions,
-    raw: pd.DataFrame | None = None,
-    *,
-    adjusters: pd.DataFrame | None = None,
-    clusters: IntArray | None = None,
-    models: bool = True,
-) -> Log:
+def log_of(source: LogSource, decisions: LoggedDecisions, *, models: bool = True) -> Log:
     """The log of a study from its rows: those without a treatment are left out.
 
-    Parameters
-    ----------
-    source : LogSource
-    records : array, (n_rows,)
-        The record of each row.
-    decisions : LoggedDecisions
-        What was decided for each, and what came of it.
-    raw : DataFrame, n_rows, optional
-        The numbers of the features that are declared by cuts.
-    adjusters : DataFrame, n_rows, optional
-        From `read_adjusters`.
-    clusters : array, (n_rows,), optional
-        The number of each row's cluster.
-    models : bool, optional
-        Whether outcomes that are missing, and censoring, are modelled by what is known of patients; else by the arm
-        alone.
+    `models` says whether outcomes that are missing, and censoring, are modelled by what is known of patients; else by
+    the arm alone.
 
     Raises
     ------
     DataError
         For clusters that are too few (`clusters.require_clusters`).
     """
-    if clusters is not None:
-        known, place = decisions.kept(), next(iter(source.files.values())).as_posix()
-        require_clusters(place, source.cluster, clusters[known], decisions.actions[known], decisions.names)
-    rows, used, parts = _used(source, decisions)
-    raw, adjusters = (None if each is None else each.iloc[rows].reset_index(drop=True) for each in (raw, adjusters))
-    clusters = None if clusters is None else clusters[rows]
-    covariates = Covariates.of_log(source.space, records[rows], raw, adjusters)
-    costs, unknown = np.array(source.costs) if source.costs else None, np.zeros(len(rows))
-    data = LoggedData(used.actions, unknown, unknown, used.names, counts=used.counts, costs=costs, clusters=clusters)
-    if source.propensity == SHARES:
-        data = replace(data, propensities=arm_shares(used.actions, len(used.names), used.counts))
-    elif used.propensities is None:
-        data = replace(data, propensities=estimate_propensities(covariates, data, parts))
-    else:
-        data = replace(data, propensities=used.propensities)
+    used, parts = _used(source, decisions)
+    covariates = Covariates.of_log(source.space, used.records, used.raw, used.adjusters)
+    data = replace(used.data, costs=np.array(source.costs) if source.costs else None)
+    data = with_propensities(source.propensity, data, covariates, parts)
     if not models:
-        covariates = Covariates(np.zeros((1, 0)), np.zeros(len(rows), dtype=np.intp))
-    incomplete = Incomplete.of(data, covariates, ~np.isnan(used.rewards), parts)
+        covariates = Covariates.none(data.n_rows)
+    incomplete = Incomplete.of(data, covariates, ~np.isnan(data.rewards), parts)
     data, outcomes, shown, censored = _completed(source, used, incomplete, models=models)
     predicted = None
-    if used.counts is None and models and (source.propensity == ESTIMATE or adjusters is not None):
+    if data.counts is None and models and (source.propensity == ESTIMATE or used.adjusters is not None):
         predicted = incomplete.predicted(data, STACKED)  # by trees, which are grown on rows
     return Log(
         data=data,
-        records=records[rows],
+        records=used.records,
         space=source.space,
         missing=decisions.missing_by_action(),
-        n_read=decisions.n_patients(np.ones(len(records), dtype=np.bool_)),
+        n_read=decisions.data.n_patients,
         outcomes=outcomes,
         censored=censored,
-        raw=raw,
-        adjusters=adjusters,
+        raw=used.raw,
+        adjusters=used.adjusters,
         predicted=predicted,
         shown=shown,
-        n_untreated=decisions.n_patients(decisions.actions < 0),
+        n_untreated=decisions.data.of(decisions.data.actions < 0).n_patients,
     )
 
 
-def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[IntArray, LoggedDecisions, IntArray | None]:
-    """The rows with a treatment, what was decided for them, and their parts where counted rows must be divided."""
-    rows = decisions.treated()
-    used, estimated = decisions.of(rows), source.propensity == ESTIMATE
-    if used.counts is None or not (estimated or used.followed or np.isnan(used.rewards).any()):
-        return rows, used, None
-    places, parts, counts = counted_parts(used.actions, used.counts, used.names, estimated=estimated)
-    return rows[places], replace(used.of(places), counts=counts), parts
+def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[LoggedDecisions, IntArray | None]:
+    """The rows with a treatment, and their parts where counted rows must be divided."""
+    used, estimated = decisions.treated(), source.propensity == ESTIMATE
+    data = used.data
+    if data.clusters is not None:
+        known, place = ~np.isnan(data.rewards), next(iter(source.files.values())).as_posix()
+        require_clusters(place, source.cluster, data.clusters[known], data.actions[known], data.names)
+    if data.counts is None or not (estimated or source.follow_up or np.isnan(data.rewards).any()):
+        return used, None
+    rows, parts, counts = counted_parts(data.actions, data.counts, data.names, estimated=estimated)
+    used = used.of(rows)
+    return replace(used, data=replace(used.data, counts=counts)), parts
 
 
 def _completed(
     source: LogSource, used: LoggedDecisions, incomplete: Incomplete, *, models: bool
 ) -> tuple[LoggedData, dict[str, FloatArray], dict[str, LoggedData], pd.DataFrame]:
     """The log with numbers to be averaged; all outcomes, those of them that are incomplete; how much is censored."""
-    outcomes, shown = used.outcomes, dict[str, LoggedData]()
-    if source.follow_up and used.followed:
-        times, states = used.followed
-        seen, horizons = ~np.isnan(used.rewards), source.follow_up.horizons
-        check_horizons((times[seen], states[seen]), source, used.actions[seen], used.names)
-        found, censored = incomplete.at_horizons((np.where(seen, times, np.nan), states), horizons)
-        data = found[0]
-        shown = dict(zip(map(source.follow_up.title_at, horizons), found, strict=True))
-        outcomes = {title: each.rewards for title, each in shown.items()} | outcomes
+    rewards = used.data.rewards
+    outcomes = {str(name): column.to_numpy() for name, column in used.outcomes.items()}
+    shown: dict[str, LoggedData] = {}
+    if source.follow_up and used.followed is not None:
+        horizons = source.follow_up.horizons
+        check_horizons(used.followed, source, used.data)
+        at_horizons, censored = incomplete.at_horizons(used.followed, horizons)
+        data = at_horizons[0]
+        shown = dict(zip(map(source.follow_up.title_at, horizons), at_horizons, strict=True))
+        outcomes = {title: completed.rewards for title, completed in shown.items()} | outcomes
     else:
-        data, censored = incomplete.column(used.rewards), pd.DataFrame(columns=CENSORING)
+        data, censored = incomplete.column(rewards), pd.DataFrame(columns=CENSORING)
     for name, column in outcomes.items() if models else ():
         gaps = np.isnan(column)
-        if gaps.any() and not gaps.all() and not np.array_equal(column, used.rewards, equal_nan=True):
+        if gaps.any() and not gaps.all() and not np.array_equal(column, rewards, equal_nan=True):
             shown[name] = incomplete.column(column)
     return data, outcomes, shown, censored
 
@@ -359,81 +331,54 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
 
 @dataclass(frozen=True, eq=False)
 class LoggedDecisions:
-    """Arrays with an entry for each row of a log, in the order of its features.
+    """What a log says of each of its rows, in the order of its features.
 
     Attributes
     ----------
-    actions : array, (n_rows,)
-        Positions in `names`; -1 in rows without a treatment, or a feature, which are to be left out.
-    names : tuple of str
-        All treatments.
-    propensities : array, (n_rows,), or None
-        None: they are to be made of the treatments of all, by a model or as the arms' shares.
-    rewards : array, (n_rows,)
-        NaN in rows that are to be left out.
+    data : LoggedData
+        Actions are -1 in rows without a treatment, or a feature, which are to be left out; rewards are NaN in these and
+        where there is no outcome; propensities are NaN where they are to be made of the treatments of all, by a model
+        or as the arms' shares (`treatments.with_propensities`).
+    records : array, (n_rows,)
+        The record of each row among those of the declared features; -1 as for actions.
     missing : array of bool, (n_rows,)
         Whether an outcome is.
-    outcomes : dict of str to array, (n_rows,)
+    outcomes : DataFrame, n_rows
         Each outcome; NaN where it is missing.
-    followed : two arrays, (n_rows,), or None
-        Where the outcome is to be free of an event: the time, and what happened then, `EVENT`, `CENSORED` or
-        `COMPETING`. `rewards` are then 0, or NaN.
-    counts : array of int, (n_rows,), or None
-        How many patients each row stands for, where equal ones were counted; None: one each.
+    followed : DataFrame, n_rows, or None
+        Where the outcome is to be free of an event: what `censoring.read_times` read. Rewards are then 0, or NaN.
+    raw : DataFrame, n_rows, or None
+        The numbers of the features that are declared by cuts.
+    adjusters : DataFrame, n_rows, or None
+        From `read_adjusters`.
     """
 
-    actions: IntArray
-    names: tuple[str, ...]
-    propensities: FloatArray | None
-    rewards: FloatArray
+    data: LoggedData
+    records: IntArray
     missing: BoolArray
-    outcomes: dict[str, FloatArray]
-    followed: tuple[FloatArray, IntArray] | None = None
-    counts: IntArray | None = None
-
-    def without(self, rows: BoolArray) -> LoggedDecisions:
-        """The same, some rows to be left out as if they had no treatment."""
-        return replace(self, actions=np.where(rows, -1, self.actions), rewards=np.where(rows, np.nan, self.rewards))
-
-    def n_patients(self, rows: BoolArray) -> int:
-        """How many patients some rows stand for."""
-        return int(np.count_nonzero(rows) if self.counts is None else self.counts[rows].sum())
+    outcomes: pd.DataFrame
+    followed: pd.DataFrame | None = None
+    raw: pd.DataFrame | None = None
+    adjusters: pd.DataFrame | None = None
 
     def of(self, rows: IntArray) -> LoggedDecisions:
         """The same of some rows."""
-        return replace(
-            self,
-            actions=self.actions[rows],
-            propensities=None if self.propensities is None else self.propensities[rows],
-            rewards=self.rewards[rows],
-            missing=self.missing[rows],
-            outcomes={name: column[rows] for name, column in self.outcomes.items()},
-            followed=(self.followed[0][rows], self.followed[1][rows]) if self.followed else None,
-            counts=None if self.counts is None else self.counts[rows],
-        )
+        return LoggedDecisions(**{name: rows_of(values, rows) for name, values in vars(self).items()})
 
-    def kept(self) -> IntArray:
-        """The rows that have a reward; DataError if they are too few."""
-        known = ~np.isnan(self.rewards)
-        if self.n_patients(known) < FEWEST_ROWS:
-            raise DataError(
-                f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {self.n_patients(known)}"
-            )
-        return np.flatnonzero(known)
-
-    def treated(self) -> IntArray:
-        """The rows that have a treatment; DataError as `kept`."""
-        self.kept()
-        return np.flatnonzero(self.actions >= 0)
+    def treated(self) -> LoggedDecisions:
+        """The rows that have a treatment; DataError if too few of them have an outcome."""
+        n_patients = self.data.of(~np.isnan(self.data.rewards)).n_patients
+        if n_patients < FEWEST_ROWS:
+            raise DataError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {n_patients}")
+        return self.of(np.flatnonzero(self.data.actions >= 0))
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
-        lost = self.of(np.flatnonzero(self.missing & (self.actions >= 0)))
-        return tuple(patients_by_code(lost.actions, lost.counts, len(self.names)).tolist())
+        return tuple(self.data.by_action(self.missing & (self.data.actions >= 0)).tolist())
 
 
 def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> LoggedDecisions:
-    """Read treatments, propensities and outcomes, and join them to the features.
+    """Read records, treatments, propensities and outcomes, and join them to the features.
 
     Raises
     ------
@@ -448,6 +393,7 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
             *((outcomes, column) for column in (*columns.outcome, *columns.later)),
         ]
     )
+    records = read_records(tables.features, columns, bad)
     if columns.treatment:
         codes, names = taken_in_column(table, columns.treatment, columns.treatments, columns.missing, bad)
     else:
@@ -455,24 +401,23 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         if not columns.treatments:
             tables.refuse_shared(others)
         codes, names = taken_one_hot(table, one_hot_columns(table, columns.treatments, others), bad)
-    propensities: FloatArray | None
+    chances = lot(columns.propensity, len(names))
     if is_column(columns.propensity):
         propensities = read_propensities(table, columns.propensity, bad)
     else:
-        chances = lot(columns.propensity, len(names))
-        propensities = None if chances is None else chances[codes]
+        propensities = np.full(len(table), np.nan) if chances is None else chances[codes]
     rewards, absent, values = read_rewards(outcomes, columns, bad)
+    followed = None
     if follow_up:
-        times, states, absent = read_times(outcomes, follow_up, columns.missing, bad)
-        rewards = np.where(np.isnan(times), np.nan, 0.0)
+        followed, absent = read_times(outcomes, follow_up, columns.missing, bad)
+        rewards = np.where(followed["time"].isna(), np.nan, 0.0)
     of_actions, of_outcomes = tables.matched(bad)
-    actions = codes[of_actions]
+    actions = np.where(records < 0, -1, codes[of_actions])
+    rewards = np.where(actions < 0, np.nan, rewards[of_outcomes])
     return LoggedDecisions(
-        actions=actions,
-        names=names,
-        propensities=None if propensities is None else propensities[of_actions],
-        rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
+        data=LoggedData(actions, rewards, propensities[of_actions], names),
+        records=records,
         missing=absent[of_outcomes],
-        outcomes={name: column[of_outcomes] for name, column in values.items()},
-        followed=(times[of_outcomes], states[of_outcomes]) if follow_up else None,
+        outcomes=rows_of(pd.DataFrame(values, index=range(len(absent))), of_outcomes),
+        followed=rows_of(followed, of_outcomes),
     )

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from envs.toml_reader import FINITE
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, Levels, level_codes, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import ONE_VALUE, DataTable, missing, numbers
@@ -234,10 +234,19 @@ def summed(values: FloatArray, counts: IntArray | None) -> FloatArray:
     return total
 
 
-def averaged(values: FloatArray | NDArray[np.bool_], counts: IntArray | None) -> FloatArray:
+def averaged(values: FloatArray | BoolArray, counts: IntArray | None) -> FloatArray:
     """The mean over patients, (n_rows, ...) -> (...)."""
     mean: FloatArray = values.mean(axis=0) if counts is None else counts @ values / counts.sum()
     return mean
+
+
+def rows_of(values: Any, rows: IntArray | BoolArray) -> Any:
+    """Some rows of an array, of a data frame, or of what has them in a method `of`; None where there is nothing."""
+    if isinstance(values, pd.DataFrame):
+        return values.iloc[rows].reset_index(drop=True)
+    if values is None or isinstance(values, np.ndarray):
+        return None if values is None else values[rows]
+    return values.of(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +264,7 @@ class Observed:
     rewards: FloatArray
     weights: FloatArray
 
-    def of(self, rows: IntArray | NDArray[np.bool_]) -> Observed:
+    def of(self, rows: IntArray | BoolArray) -> Observed:
         """The same of some rows."""
         return Observed(self.rewards[rows], self.weights[rows])
 
@@ -308,6 +317,11 @@ class LoggedData:
         return self.n_rows if self.counts is None else int(self.counts.sum())
 
     @property
+    def sizes(self) -> FloatArray:
+        """How many patients each row stands for, (n_rows,)."""
+        return np.ones(self.n_rows) if self.counts is None else self.counts.astype(np.float64)
+
+    @property
     def n_actions(self) -> int:
         """Number of actions, k."""
         return len(self.names)
@@ -322,17 +336,10 @@ class LoggedData:
         """How many clusters each action has, (k,), where whole clusters were allocated; else None."""
         return None if self.clusters is None else whole_clusters(self.clusters, self.actions, self.n_actions)
 
-    def of(self, rows: IntArray | NDArray[np.bool_]) -> LoggedData:
+    def of(self, rows: IntArray | BoolArray) -> LoggedData:
         """The same of some rows."""
-        return replace(
-            self,
-            actions=self.actions[rows],
-            rewards=self.rewards[rows],
-            propensities=self.propensities[rows],
-            observed=self.observed.of(rows) if self.observed else None,
-            counts=None if self.counts is None else self.counts[rows],
-            clusters=None if self.clusters is None else self.clusters[rows],
-        )
+        of_rows = ("actions", "rewards", "propensities", "observed", "counts", "clusters")
+        return replace(self, **{name: rows_of(getattr(self, name), rows) for name in of_rows})
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[LoggedData, IntArray, IntArray]:
         """The rows in folds at random: the data, which row each was, and its fold.
@@ -352,14 +359,12 @@ class LoggedData:
     @property
     def inverse_propensities(self) -> FloatArray:
         """Of the patients of each row together, (n_rows,)."""
-        return 1 / self.propensities if self.counts is None else self.counts / self.propensities
+        return self.sizes / self.propensities
 
-    def by_action(self, rows: NDArray[np.bool_] | None = None) -> IntArray:
+    def by_action(self, rows: BoolArray | None = None) -> IntArray:
         """How many patients got each action, (k,), of all or of some rows."""
-        actions, counts = self.actions, self.counts
-        if rows is not None:
-            actions, counts = actions[rows], None if counts is None else counts[rows]
-        return patients_by_code(actions, counts, self.n_actions)
+        data = self if rows is None else self.of(rows)
+        return patients_by_code(data.actions, data.counts, self.n_actions)
 
     @property
     def known(self) -> Observed:

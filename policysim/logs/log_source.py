@@ -87,6 +87,8 @@ class LogColumns:
         What each of `treatments` costs, in units of utility, beside the outcome; () where none costs anything.
     adjust_for : tuple of str
         Columns from before treatment, beside the features, that are adjusted for.
+    id : str
+        The column that holds the patients' ids, by which three tables are joined; "" for none.
     """
 
     treatment: str
@@ -101,9 +103,10 @@ class LogColumns:
     follow_up: FollowUp | None = None
     codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    show_values: bool = field(default=False, kw_only=True)
-    costs: tuple[float, ...] = field(default=(), kw_only=True)
+    show_values: bool = False
+    costs: tuple[float, ...] = ()
     adjust_for: tuple[str, ...] = ()
+    id: str = ""
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -253,8 +256,6 @@ class LogSource(LogColumns):
     files : mapping of str to Path
         {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet. A table of many files
         has its folder, its pattern such as logs/*.parquet, or the first of a list.
-    id : str
-        The column that holds the patients' ids, by which three tables are joined; "" for none.
     cluster : str
         The column of clusters; "" if patients are independent.
     outcome_model : str
@@ -278,7 +279,6 @@ class LogSource(LogColumns):
 
     files: Mapping[str, Path]
     utility_range: tuple[float, float]
-    id: str
     outcome_model: str
     outcome_checked: tuple[str, ...] = ()
     study: Path | None = None

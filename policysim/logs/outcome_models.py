@@ -22,7 +22,6 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.errors import optional
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
-from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import REWARD, LoggedData, averaged, one_of
 from policysim.logs.log_source import CHOSEN, CONSTANT, LINEAR, LOGISTIC, OUTCOME_MODELS, STACKED
 
@@ -101,26 +100,23 @@ def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int
     """
     if name == CHOSEN:
         return chosen_model(covariates, data, seed)
-    known, counts = data.known, data.counts
+    known = data.known
     if name != PRODUCTS:
         check_outcome_model(name, known.rewards)
-    centre = averaged(covariates, counts)
-    spread = np.sqrt(averaged((covariates - centre) ** 2, counts))
+    centre = averaged(covariates, data.counts)
+    spread = np.sqrt(averaged((covariates - centre) ** 2, data.counts))
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
-    each = known.weights if counts is None else known.weights * counts
+    weights = known.weights * data.sizes
     regressions = []
     for action in range(data.n_actions):
-        rows = (data.actions == action) & (each > 0)
-        own = known.rewards[rows]
-        n_rows = len(own) if counts is None else counts[rows].sum()
-        if name == CONSTANT or n_rows < FEWEST_ROWS or own.min() == own.max():
-            among = rows if len(own) else each > 0
-            regressions.append(_constant(float(np.average(known.rewards[among], weights=each[among]))))
+        rows = (data.actions == action) & (weights > 0)
+        rewards = known.rewards[rows]
+        if name == CONSTANT or data.sizes[rows].sum() < FEWEST_ROWS or np.ptp(rewards) == 0:
+            among = rows if rows.any() else weights > 0
+            regressions.append(_constant(float(np.average(known.rewards[among], weights=weights[among]))))
         else:
-            patients, clusters = (None if each is None else each[rows] for each in (counts, data.clusters))
-            options: dict[str, Any] = {"counts": patients, "clusters": clusters, "seed": seed}
-            regressions.append(_fit(name, scaled[rows], own, known.weights[rows], **options))
+            regressions.append(_fit(name, scaled[rows], data.of(rows), seed))
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
@@ -144,37 +140,28 @@ def _constant(value: float) -> Predictor:
     return lambda covariates: np.full(len(covariates), value)
 
 
-def _fit(
-    name: str,
-    covariates: FloatArray,
-    rewards: FloatArray,
-    weights: FloatArray,
-    *,
-    counts: IntArray | None = None,
-    clusters: IntArray | None = None,
-    seed: int = 0,
-) -> Predictor:
-    """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
+def _fit(name: str, covariates: FloatArray, data: LoggedData, seed: int) -> Predictor:
+    """Fit one action's regression to its rows; scikit-learn is imported here, as that takes a second."""
     if name == LINEAR:
-        return _fit_ridge(covariates, rewards, weights, counts)
+        return _fit_ridge(covariates, data)
     if name == PRODUCTS:
-        ridge = _fit_ridge(with_products(covariates), rewards, weights, counts)
+        ridge = _fit_ridge(with_products(covariates), data)
         return lambda rows: ridge(with_products(rows))
-    each = weights if counts is None else weights * counts
     if name == STACKED:
-        return _fit_stack(covariates, rewards, each, clusters, seed)
+        return _fit_stack(covariates, data, seed)
+    rewards, weights = data.known.rewards, data.known.weights * data.sizes
     with optional():
         from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     if name == LOGISTIC:
-        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, each)
+        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, weights)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
     options = FEW_TREES if name == SMALL_TREES else {}
     with one_thread():
         trees = HistGradientBoostingRegressor(random_state=seed, **options)
         # Of equal weights scikit-learn finds the bins of numbers many times as fast without them.
-        trees.fit(covariates, rewards, None if (each == 1).all() else each)
+        trees.fit(covariates, rewards, None if (weights == 1).all() else weights)
 
     def predict(rows: FloatArray) -> FloatArray:
         with one_thread():
@@ -201,46 +188,42 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def _fit_stack(
-    covariates: FloatArray, rewards: FloatArray, weights: FloatArray, clusters: IntArray | None, seed: int
-) -> Predictor:
+def _fit_stack(covariates: FloatArray, data: LoggedData, seed: int) -> Predictor:
     """What three regressions add to the mean, each with a weight >= 0: those that predict held-out rows best.
 
     Breiman 1996, Stacked regressions; van der Laan, Polley & Hubbard 2007, Super learner.
     """
-    rng = np.random.default_rng(seed)
-    if clusters is None:
-        folds = rng.permutation(len(rewards)) % FOLDS
-    else:
-        folds = folds_of_clusters(clusters, np.zeros_like(clusters), FOLDS, rng)
-    held_out = np.empty((len(rewards), len(STACK)))
+    rewards, weights = data.known.rewards, data.known.weights * data.sizes
+    folds = replace(data, counts=None).dealt(FOLDS, np.random.default_rng(seed))[2]
+    held_out = np.empty((data.n_rows, len(STACK)))
     for fold, (place, name) in product(range(FOLDS), enumerate(STACK)):
         own, rest = folds == fold, folds != fold
-        held_out[own, place] = _fit(name, covariates[rest], rewards[rest], weights[rest], seed=seed)(covariates[own])
+        held_out[own, place] = _fit(name, covariates[rest], data.of(rest), seed)(covariates[own])
     root, mean = np.sqrt(weights), float(np.average(rewards, weights=weights))
     shares = nnls((held_out - mean) * root[:, None], (rewards - mean) * root)[0]
-    fits = [_fit(name, covariates, rewards, weights, seed=seed) for name in STACK]
+    fits = [_fit(name, covariates, data, seed) for name in STACK]
     return lambda rows: mean + (np.column_stack([predict(rows) for predict in fits]) - mean) @ shares
 
 
-def _fit_ridge(covariates: FloatArray, rewards: FloatArray, weight: FloatArray, counts: IntArray | None) -> Predictor:
+def _fit_ridge(covariates: FloatArray, data: LoggedData) -> Predictor:
     """Ridge regression, its penalty that of least leave-one-out error; of counted rows, one patient is left out.
 
     With A = X'CWX + penalty, X centred, C the counts and W the weights of one patient each, a patient has leverage
     h = w (1 / sum CW + x'A^-1 x), and the residual without the patient is (r - fitted) / (1 - h) (Golub, Heath & Wahba
     1979), whose square counts w times.
     """
-    each = weight if counts is None else counts * weight
+    rewards, weight = data.known.rewards, data.known.weights
+    each = data.sizes * weight
     total, centre = each.sum(), each @ covariates / each.sum()
     mean, apart = float(each @ rewards / total), covariates - centre
     gram, right = (apart.T * each) @ apart, (apart.T * each) @ (rewards - mean)
     values, vectors = np.linalg.eigh(gram)
     turned = apart @ vectors
     inverses = 1 / (np.maximum(values, 0)[:, None] + np.array(PENALTIES))
-    found = inverses * (vectors.T @ right)[:, None]
+    of_penalties = inverses * (vectors.T @ right)[:, None]
     leverage = weight[:, None] * (1 / total + (turned * turned) @ inverses)
-    left_out = (rewards[:, None] - mean - turned @ found) / (1 - leverage)
-    slopes = vectors @ found[:, int(np.argmin(each @ (left_out * left_out)))]
+    left_out = (rewards[:, None] - mean - turned @ of_penalties) / (1 - leverage)
+    slopes = vectors @ of_penalties[:, int(np.argmin(each @ (left_out * left_out)))]
     return lambda rows: mean + (rows - centre) @ slopes
 
 
@@ -326,9 +309,7 @@ def robust_values(data: LoggedData, predicted: FloatArray) -> FloatArray:
 def mean_residuals(data: LoggedData, predicted: FloatArray) -> FloatArray:
     """The mean of r - q(x, a) over each action's rows, weighted by inverse propensities, (k,); 0 without rows."""
     known = data.known
-    weights = (
-        known.weights / data.propensities if data.counts is None else data.counts * known.weights / data.propensities
-    )
+    weights = data.sizes * known.weights / data.propensities
     total, residuals = (
         np.bincount(data.actions, weights * each, data.n_actions)
         for each in (1.0, known.rewards - data.of_taken(predicted))

@@ -23,7 +23,6 @@ from policysim.logs.log_frame import (
     COLUMNS,
     PROPENSITY,
     REWARD,
-    LoggedData,
     as_list,
     known_before,
     one_of,
@@ -44,7 +43,7 @@ from policysim.logs.log_source import (
     unknown_of,
 )
 from policysim.logs.log_tables import LogTables
-from policysim.logs.treatments import arm_shares, estimate_propensities
+from policysim.logs.treatments import with_propensities
 
 Data: TypeAlias = str | Path | pd.DataFrame | NDArray[Any]
 
@@ -168,7 +167,7 @@ def read_log(
     tables, where = tables.without_unknown(_unknown(unknown, columns, names))
     tables = tables.with_joined(together)
     decisions = read_decisions(tables, columns, BadRows())
-    log = _finished(decisions, _covariate_frame(tables, names), by_shares=chance == SHARES)
+    log = _finished(decisions, _covariate_frame(tables, names), columns.propensity)
     log.attrs["unknown"] = {column: int(np.count_nonzero(rows)) for column, rows in where.items()}
     return log
 
@@ -285,18 +284,16 @@ def _covariate_frame(tables: LogTables, names: Sequence[str]) -> pd.DataFrame:
     return frame.set_index(table[tables.id]) if tables.id else frame
 
 
-def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame, *, by_shares: bool) -> pd.DataFrame:
-    kept = decisions.treated()
-    covariates, actions = covariates.iloc[kept], decisions.actions[kept]
-    if by_shares:
-        propensities = arm_shares(actions, len(decisions.names))
-    elif decisions.propensities is None:
-        patients, unknown = Covariates.of_frame(known_before(covariates)), np.zeros(len(kept))
-        propensities = estimate_propensities(patients, LoggedData(actions, unknown, unknown, decisions.names))
-    else:
-        propensities = decisions.propensities[kept]
-    taken = pd.Categorical.from_codes(actions, categories=pd.Index(decisions.names))
-    own = {ACTION: taken, REWARD: decisions.rewards[kept], PROPENSITY: propensities}
+def _finished(
+    decisions: LoggedDecisions, covariates: pd.DataFrame, propensity: str | tuple[float, ...]
+) -> pd.DataFrame:
+    used = decisions.treated().data
+    covariates = covariates.iloc[np.flatnonzero(decisions.data.actions >= 0)]
+    asked = propensity == ESTIMATE
+    patients = Covariates.of_frame(known_before(covariates)) if asked else Covariates.none(used.n_rows)
+    used = with_propensities(propensity, used, patients)
+    taken = pd.Categorical.from_codes(used.actions, categories=pd.Index(used.names))
+    own = {ACTION: taken, REWARD: used.rewards, PROPENSITY: used.propensities}
     log = pd.concat([pd.DataFrame(own, index=covariates.index), covariates], axis=1)
-    log.attrs["missing"] = dict(zip(decisions.names, decisions.missing_by_action(), strict=True))
+    log.attrs["missing"] = dict(zip(used.names, decisions.missing_by_action(), strict=True))
     return log

@@ -18,7 +18,7 @@ from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.adjusters import Covariates
 from policysim.logs.clusters import folds_of_clusters
 from policysim.logs.log_frame import LoggedData, patients_by_code
-from policysim.logs.log_source import EQUAL, EXCLUDE
+from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, SHARES
 from policysim.logs.outcome_models import one_thread, with_products
 from policysim.logs.toml_text import toml_string
 
@@ -161,6 +161,20 @@ def lot(propensity: str | tuple[float, ...], n_actions: int) -> FloatArray | Non
     return np.array(propensity) / sum(propensity)
 
 
+def with_propensities(
+    propensity: str | tuple[float, ...], data: LoggedData, covariates: Covariates, parts: IntArray | None = None
+) -> LoggedData:
+    """The data with propensities that are made of the treatments of all, where a log asks for it.
+
+    `parts` are those of `estimate_propensities`.
+    """
+    if propensity == SHARES:
+        return replace(data, propensities=arm_shares(data.actions, data.n_actions, data.counts))
+    if propensity == ESTIMATE:
+        return replace(data, propensities=estimate_propensities(covariates, data, parts))
+    return data
+
+
 def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None) -> FloatArray:
     """The share of each row's treatment, (n_rows,): the propensities of a randomisation whose ratio is not known.
 
@@ -275,10 +289,10 @@ def _stack(covariates: Covariates, data: LoggedData, wanted: FloatArray) -> Floa
             held_out[own, place] = table[rows, data.actions[own]]
     shares = np.full(len(learners), 1 / len(learners))
     known = held_out.min(axis=1) > 0  # a treatment may be in one part alone
-    each = np.ones(data.n_rows) if data.counts is None else data.counts.astype(np.float64)
+    sizes = data.sizes[known]
     for _ in range(STEPS if known.any() else 0):  # expectation and maximisation: the likelihood of a mixture is concave
         parts = held_out[known] * shares
-        shares = each[known] @ (parts / parts.sum(axis=1, keepdims=True)) / each[known].sum()
+        shares = sizes @ (parts / parts.sum(axis=1, keepdims=True)) / sizes.sum()
     mixture: FloatArray = sum(share * _fitted(place, covariates, data, wanted) for place, share in enumerate(shares))
     return mixture
 

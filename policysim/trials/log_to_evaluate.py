@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
@@ -185,9 +184,7 @@ def count_log_file(
         features={feature.name: feature for feature in space.features},
         form=stated,
     )
-    records, found, _ = count_parts(columns, files_of(path), executor, progress)
-    frame = space.decode(records)
-    propensities = np.asarray(found.propensities)
-    data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
+    decisions, _ = count_parts(columns, files_of(path), executor, progress)
+    frame, data = space.decode(decisions.records), decisions.data
     table = LogRows(path.as_posix(), frame, counted=True)
     return LogToEvaluate(table, data, frame, all_with_reward(data), frame, arms=arm_means(data))
