@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from envs.scenario import DeathModel, EventModel, Rule, Scenario, Treatment, TreatmentRule
-from policysim.logs.binning import read_feature
+from policysim.logs.data_section import read_feature
 from policysim.logs.log_source import LogSource
 from policysim.study.declared import CohortStudy, LoggedStudy, ModelledStudy, ScenarioStudy, Study
 

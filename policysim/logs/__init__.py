@@ -1,13 +1,11 @@
 """Logs of treatments: the files of a trial, read, checked and put on the records of a declared domain.
 
 log_source      LogSource: what a study says about its log, and its keys; nothing heavy is imported
-data_section    read_data: a study's table [data], read into a LogSource
-binning         the features that a study declares, by their levels or by the cuts between bins
+data_section    read_data: a study's table [data], read into a LogSource; features by their levels or cuts
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
 clusters        villages, wards, several rows of a person: whole clusters in folds, and columns that decide treatment
 treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
-rewards         outcomes as numbers, or by the codes of a study, and their weighted sum
-outcomes        which columns can be the outcome, and which last row is no patient
+outcomes        outcomes as numbers or by codes, their weighted sum, and which columns can be the outcome
 adjusters       columns that are adjusted for and that no policy sees
 incomplete      outcomes of which some are missing or censored, made numbers for all rows; which are observed
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan-Meier, Aalen-Johansen, Cox
@@ -19,9 +17,8 @@ read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates
 outcome_models  models of the reward, by name, from scikit-learn; the one that held-out rows choose
 column_names    what the names of columns say
-column_summary  the columns of a trial's file: what they hold, and what they look like
+column_summary  the columns of a trial's file: what they hold, what they look like, and as features
 init_dialogue   how policysim init asks: by options, on a terminal, or all at once
 init_questions  what it needs to know, and the keys of [data] that each answer becomes
-init_features   columns as features: their levels, or the cuts between bins
 study_text      the study file that it writes, of texts in study_text.toml; toml_text: names and values as TOML
 """

@@ -37,7 +37,7 @@ def read_adjusters(table: DataTable, names: Sequence[str], bad: BadRows) -> pd.D
         For a column without a value, or whose words are so many that they are names or ids. Bad rows have a value that
         is no number, in a column of which most are, or that is infinite.
     """
-    found: dict[tuple[str, str], FloatArray] = {}
+    columns: dict[str, pd.DataFrame] = {}
     for name in names:
         column = table[name]
         values = numbers(column)
@@ -48,36 +48,33 @@ def read_adjusters(table: DataTable, names: Sequence[str], bad: BadRows) -> pd.D
         if 2 * words.sum() < len(values) - absent.sum():
             must = "must be a number, as most of its column are"
             bad.add_values(table, words | np.isinf(values), name, column.array, must)
-            found |= _of_numbers(name, values, absent)
+            columns[name] = _of_numbers(values, absent)
         else:
-            found |= _of_words(table, name)
-    return pd.DataFrame(found, index=range(len(table)))
+            columns[name] = _of_words(table, name)
+    return pd.concat(columns, axis=1)
 
 
-def _of_numbers(name: str, values: FloatArray, absent: np.ndarray) -> dict[tuple[str, str], FloatArray]:
+def _of_numbers(values: FloatArray, absent: BoolArray) -> pd.DataFrame:
     finite = np.isfinite(values)
-    columns = {(name, ""): np.where(finite, values, values[finite].mean() if finite.any() else 0.0)}
-    return columns | ({(name, NO_NUMBER): absent.astype(np.float64)} if absent.any() else {})
+    columns = pd.DataFrame({"": np.where(finite, values, values[finite].mean() if finite.any() else 0.0)})
+    return columns.assign(**{NO_NUMBER: absent.astype(np.float64)}) if absent.any() else columns
 
 
-def _of_words(table: DataTable, name: str) -> dict[tuple[str, str], FloatArray]:
+def _of_words(table: DataTable, name: str) -> pd.DataFrame:
     positions, keys = coded(table[name])
-    counts = np.bincount(positions, minlength=len(keys))
-    often = [key for key, count in zip(keys, counts, strict=True) if count >= FEWEST_OF_LEVEL]
     if len(keys) > max(len(table) / 2, FEWEST_OF_LEVEL):
         raise DataError(
             f"{table.name}: {name}: has {len(keys):,} different values in {len(table):,} rows, which are names or ids "
             "and no levels: leave it out of adjust_for"
         )
-    known = {key: place for place, key in enumerate(keys)}
-    columns = {}
-    for key in [*sorted_keys(set(often) - {MISSING}), *([MISSING] if MISSING in often else [])]:
-        label = NO_NUMBER if key == MISSING else str(level_of(key))
-        columns[name, label] = (positions == known[key]).astype(np.float64)
-    if len(often) < len(keys):
-        columns[name, OTHERS] = 1 - np.sum(list(columns.values()), axis=0) if columns else np.ones(len(table))
+    often = [key for key, count in zip(keys, np.bincount(positions), strict=True) if count >= FEWEST_OF_LEVEL]
+    labels = {key: str(level_of(key)) for key in sorted_keys(set(often) - {MISSING})}
+    labels |= {MISSING: NO_NUMBER} if MISSING in often else {}
+    label_of_key = np.array([labels.get(key, OTHERS) for key in keys], dtype=object)
+    columns = pd.get_dummies(label_of_key[positions], dtype=np.float64)
+    columns = columns[[label for label in dict.fromkeys([*labels.values(), OTHERS]) if label in columns]]
     # The first of two says all.
-    return dict(list(columns.items())[1:]) if len(columns) == 2 else columns
+    return columns.iloc[:, 1:] if columns.shape[1] == 2 else columns
 
 
 def with_means(columns: FloatArray) -> FloatArray:

@@ -34,8 +34,7 @@ from policysim.logs.log_source import (
     LogSource,
 )
 from policysim.logs.outcome_models import one_thread, with_products
-from policysim.logs.outcomes import place_in_study
-from policysim.logs.rewards import MOST_WORDS
+from policysim.logs.outcomes import MOST_WORDS, place_in_study
 from policysim.logs.toml_text import toml_string, toml_value
 from policysim.numbers import percent
 

@@ -1,18 +1,23 @@
-"""The columns of a data file: what they hold, and what they look like. A remark is for people to read; nothing else."""
+"""The columns of a data file: what they hold, what they look like, and as features of a study.
+
+A remark is for people to read; nothing else.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_of, sorted_keys
+from policies.levels import MISSING, NO_VALUE, LevelKey, Levels, codes_of_keys, level_of, sorted_keys
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.data_table import coded, missing, numbers, read_table
 from policysim.logs.column_names import says, sounding_later
@@ -31,6 +36,13 @@ LARGEST_DIGIT = 9
 LARGEST = 1e15
 # Levels, and columns, that a table lists.
 MOST_SHOWN, MOST_COLUMNS = 4, 200
+
+# So many bins at most, of which each has about so many patients of the smallest arm.
+MOST_BINS, FEWEST_PATIENTS = 4, 20
+# Numbers of more distinct values are cut, and words of more are no levels.
+MOST_NUMBERS, MOST_LEVELS = 5, 50
+# Cuts are rounded to steps of at most this part of the middle half's width; narrower halves are not rounded.
+STEPS, TINY = 3, 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,3 +259,36 @@ def columns_table(columns: Sequence[ColumnSummary]) -> str:
     lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows]
     more = [f"... and {len(columns) - MOST_COLUMNS:,} more"] if columns[MOST_COLUMNS:] else []
     return "".join(f"{line}\n" for line in [*lines, *more])
+
+
+def is_feature(column: ColumnSummary) -> bool:
+    """Whether a column can be a feature: several values, neither ids nor too many words."""
+    numbers_rows = column.numbers_rows and bool(np.all(np.diff(column.codes) > 0))
+    is_id = column.is_id and (says(column.name, "id") or not column.is_numeric)
+    few = column.is_numeric or (column.n_distinct <= MOST_LEVELS and not column.is_mixed)
+    return column.n_distinct > 1 and few and not numbers_rows and not is_id
+
+
+def declare(column: ColumnSummary, treatment: ColumnSummary, *, missing: bool) -> dict[str, Any]:
+    """A column as a study declares it: by levels, or cut at its quartiles; in small trials at thirds or the median.
+
+    `missing` says whether its missing values are a level.
+    """
+    if not column.is_numeric or column.n_distinct <= MOST_NUMBERS:
+        return {"levels": [*map(level_of, column.values), *([NO_VALUE] if missing else [])]}
+    n_bins = min(MOST_BINS, max(2, int(treatment.counts.min()) // FEWEST_PATIENTS))
+    return {"cuts": round_cuts(column, n_bins), **({"missing": True} if missing else {})}
+
+
+def round_cuts(column: ColumnSummary, n_bins: int = MOST_BINS) -> list[float]:
+    """About the quantiles between so many bins, rounded; the second value if most rows have the lowest."""
+    numbers = column.numbers[column.codes >= 0]
+    cuts = np.quantile(numbers, np.arange(1, n_bins) / n_bins)
+    widest = float(np.subtract(*np.quantile(numbers, [0.75, 0.25]))) / STEPS
+    if widest > TINY:
+        power = 10.0 ** math.floor(math.log10(widest))
+        step = max((factor * power for factor in (1, 2, 5) if factor * power <= widest), default=power)
+        cuts = np.round(cuts / step) * step
+    # A step of 0.1 makes 0.30000000000000004.
+    distinct = sorted({float(f"{cut:.12g}") for cut in cuts.tolist()})
+    return [cut for cut in distinct if numbers.min() < cut <= numbers.max()] or [float(column.values[1])]

@@ -20,9 +20,8 @@ from policies.levels import MISSING, LevelKey, level_key, level_of
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.column_names import DIGITS, says, sounding_later
-from policysim.logs.column_summary import ColumnSummary, together
+from policysim.logs.column_summary import ColumnSummary, declare, is_feature, together
 from policysim.logs.init_dialogue import DIRECTION, Dialogue
-from policysim.logs.init_features import declare, is_feature
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES
 from policysim.logs.outcomes import NO_PATIENT, TOTALS
 from policysim.logs.toml_text import toml_text

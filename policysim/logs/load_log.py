@@ -24,8 +24,7 @@ from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, rows_of
 from policysim.logs.log_source import ESTIMATE, EXCLUDE, STACKED, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcomes import check_outcomes, place_in_study, refuse_constant, refuse_totals
-from policysim.logs.rewards import read_rewards
+from policysim.logs.outcomes import check_outcomes, place_in_study, read_rewards, refuse_constant, refuse_totals
 from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import (
     counted_parts,

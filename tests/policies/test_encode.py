@@ -14,7 +14,7 @@ import policysim as ps
 from envs import Feature, RecordSpace
 from policies.adjacency import AnyRecord
 from policies.problem import DecisionProblem
-from policysim.logs.binning import binned
+from policysim.logs.data_section import binned
 
 TEXT = st.text(st.characters(min_codepoint=97, max_codepoint=0x2FF, exclude_categories=("C",)), min_size=1, max_size=6)
 LEVELS = st.one_of(

@@ -21,9 +21,8 @@ from policysim.cli.main import main
 from policysim.cli.options import parse
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
-from policysim.logs.binning import binned
-from policysim.logs.column_summary import summarise, together
-from policysim.logs.init_features import declare, round_cuts
+from policysim.logs.column_summary import declare, round_cuts, summarise, together
+from policysim.logs.data_section import binned
 from policysim.logs.load_log import load_log
 from policysim.logs.log_tables import joined_columns
 
