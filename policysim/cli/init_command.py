@@ -82,16 +82,16 @@ def run(chosen: argparse.Namespace) -> int:
     data = {"file": str(path.resolve()), **stated.keys, **({} if stated.header else {"header": False})}
     data |= answers.section()
     try:
-        source, log = checked(data, out.parent)
+        source, rows = checked(data, out.parent)
     except (UsageError, ValueError):
         if answers.prompt:  # what was typed is not lost
             complain(f"Not written. {answers.type_next()}")
         raise
     data["file"] = _relative(path, out)
-    text, screen = study_text(answers, data, source, log, out.as_posix())
+    text, screen = study_text(answers, data, source, rows, out.as_posix())
     write_files(out.parent, {out.name: text.encode()}, [path])
     if chosen.json:
-        print_json({"study": out.as_posix(), "rows": log.n_read, "records": log.space.size, **data})
+        print_json({"study": out.as_posix(), "rows": answers.n_rows, "records": source.space.size, **data})
     else:
         say(screen)
     return 0

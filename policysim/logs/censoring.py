@@ -96,9 +96,9 @@ def pseudo_outcomes(
     """
     curves = Hazards.of(times, states, counts, relative)
     relative = np.zeros((len(times), len(STATES))) if relative is None else relative
-    ended, happened = states != CENSORED, states == EVENT
-    known = (ended & (times <= horizon)) | (times >= horizon)
-    is_free = known & ~(happened & (times <= horizon))
+    is_free, ended = free_at(times, states, horizon), states != CENSORED
+    known = ~np.isnan(is_free)
+    is_free = np.where(known, is_free, 0.0)
     before = np.searchsorted(curves.times, np.minimum(times, horizon), side="left")
     # A patient is at risk of censoring at a time unless an event happens at it, or has happened.
     exposed = np.searchsorted(curves.times, times, side="right") - ended
@@ -115,7 +115,20 @@ def pseudo_outcomes(
         weights[some] = np.where(known[some], 1 / followed[own, before[some]], 0.0)
         adds = np.where(ended[some], 0.0, gain[own, place[some]]) - compensator[own, exposed[some]]
         pseudo[some] = weights[some] * is_free[some] + adds
-    return pseudo, Observed(is_free.astype(np.float64), weights)
+    return pseudo, Observed(is_free, weights)
+
+
+def free_at(times: FloatArray, states: IntArray | BoolArray, horizon: float) -> FloatArray:
+    """Whether each patient is free of the event at a horizon, 1 or 0; NaN where follow-up ended before, (n,).
+
+    Examples
+    --------
+    >>> free_at(np.array([1.0, 2.0, 3.0, 9.0]), np.array([EVENT, CENSORED, COMPETING, CENSORED]), 5.0).tolist()
+    [0.0, nan, 1.0, 1.0]
+    """
+    by_then = (states != CENSORED) & (times <= horizon)
+    is_free = ~(by_then & (states == EVENT))
+    return np.where(by_then | (times >= horizon), is_free, np.nan)
 
 
 # Of tables of curves, that are made at a time.

@@ -152,6 +152,11 @@ class InitAnswers(Dialogue):
         return "|".join(names[:MOST_LISTED] + ["..."] * (len(names) > MOST_LISTED)) or "COLUMN"
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows of the file."""
+        return self.treatment.n_rows
+
+    @property
     def unused(self) -> list[ColumnSummary]:
         """The columns that have no use yet."""
         return [column for name, column in self.columns.items() if name and name not in self.used]

@@ -14,11 +14,11 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.levels import MISSING, codes_of_keys, level_wanted, missing_hint
+from policies.levels import codes_of_keys, level_wanted, missing_hint
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable, coded, numbers, read_table
+from policysim.files.data_table import DataTable, coded, missing, numbers, read_table
 from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
-from policysim.logs.censoring import CENSORING, check_horizons, read_times
+from policysim.logs.censoring import CENSORING, check_horizons, free_at, read_times
 from policysim.logs.clusters import DecidingColumn, deciding_columns, read_clusters, repeated_ids, require_clusters
 from policysim.logs.incomplete import Incomplete
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, rows_of
@@ -132,11 +132,8 @@ class Log:
         return ""
 
 
-def load_log(source: LogSource, *, all_hidden: bool = False, models: bool = True) -> Log:
-    """Read and check the rows of a study's log.
-
-    Messages show no value of a feature, nor, where `all_hidden`, of any other column, unless the source says so. Then,
-    and without `models`, nothing is modelled.
+def load_log(source: LogSource) -> Log:
+    """Read and check the rows of a study's log. Messages show no value of a feature, unless the source says so.
 
     Estimated propensities (`propensity = "estimate"`) are cross-fitted by stacked classifiers on the features, with
     numbers as they were before they were cut, and on the columns that are adjusted for. They make confounding possible:
@@ -155,7 +152,38 @@ def load_log(source: LogSource, *, all_hidden: bool = False, models: bool = True
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    models = models and not all_hidden
+    tables, decisions, unknown = read_rows(source, BadRows())
+    data = decisions.data
+    refuse_constant(source, data.rewards)
+    others = [name for name in tables.features.columns if name not in source.named]
+    return replace(
+        log_of(source, decisions),
+        deciding=tuple(deciding_columns(tables.features, others, data.actions, data.n_actions)),
+        repeated_ids=() if source.id or source.cluster else tuple(repeated_ids(tables.features, others)),
+        unknown=unknown,
+        single=single_patients(tables, data),
+        undeclared=undeclared(tables.features, others, np.flatnonzero(data.actions >= 0)),
+    )
+
+
+def load_rows(source: LogSource, *, show: bool) -> LoggedDecisions:
+    """The rows of a study's log that have a treatment, read and checked as by `load_log`; nothing is modelled.
+
+    Unless messages may `show` values of other columns than features, or the source says so, none shows any. Of being
+    free of an event the rewards are 1 or 0 where that is known at the horizon that decides, and NaN elsewhere.
+    """
+    decisions = read_rows(source, BadRows(show=show or source.show_values))[1]
+    if show:
+        refuse_constant(source, decisions.data.rewards)
+    used = used_rows(source, decisions)
+    if used.followed is None or source.follow_up is None:
+        return used
+    times, states = (used.followed[column].to_numpy() for column in ("time", "state"))
+    return replace(used, data=replace(used.data, rewards=free_at(times, states, source.follow_up.horizon)))
+
+
+def read_rows(source: LogSource, bad: BadRows) -> tuple[LogTables, LoggedDecisions, dict[str, int]]:
+    """The tables of a study's log; what it says of each row; and in how many rows a column's value means unknown."""
     read = {role: read_table(path, stated=source.form) for role, path in source.files.items()}
     for table in read.values():
         refuse_totals(source, table)
@@ -165,31 +193,37 @@ def load_log(source: LogSource, *, all_hidden: bool = False, models: bool = True
     for key, names in {"adjust_for": source.adjust_for, "cluster": filter(None, [source.cluster])}.items():
         for absent in filter(None, map(tables.features.unknown_column, names)):
             raise DataError(f"{place_in_study(source, key)}data.{key}: {absent}")
-    bad = BadRows(show=source.show_values or not all_hidden)
     adjusters = read_adjusters(tables.features, source.adjust_for, bad) if source.adjust_for else None
     clusters = read_clusters(tables.features, source.cluster, bad) if source.cluster else None
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad)
     data = replace(decisions.data, clusters=clusters)
-    if not all_hidden:
-        refuse_constant(source, data.rewards)
     if is_column(source.propensity):
         refuse_one_heavy_row(tables, source.propensity, data, show=bad.show)
     cut = {name: numbers(tables.features[name]) for name, feature in source.features.items() if feature.cuts}
-    raw = pd.DataFrame(cut, index=range(data.n_rows))
-    log = log_of(source, replace(decisions, data=data, raw=raw, adjusters=adjusters), models=models)
-    if not models:
-        return log
-    others = [name for name in tables.features.columns if name not in source.named]
-    return replace(
-        log,
-        deciding=tuple(deciding_columns(tables.features, others, data.actions, data.n_actions)),
-        repeated_ids=() if source.id or source.cluster else tuple(repeated_ids(tables.features, others)),
-        unknown={column: int(np.count_nonzero(rows)) for column, rows in unknown.items()},
-        single=single_patients(tables, data),
-        undeclared=undeclared(tables.features, others, np.flatnonzero(data.actions >= 0)),
-    )
+    decisions = replace(decisions, data=data, raw=pd.DataFrame(cut, index=range(data.n_rows)), adjusters=adjusters)
+    return tables, decisions, {column: int(np.count_nonzero(rows)) for column, rows in unknown.items()}
+
+
+def used_rows(source: LogSource, decisions: LoggedDecisions) -> LoggedDecisions:
+    """The rows that have a treatment.
+
+    Raises
+    ------
+    DataError
+        For outcomes, or clusters (`clusters.require_clusters`), that are too few.
+    InputFileError
+        For a horizon that says nothing (`censoring.check_horizons`).
+    """
+    used = decisions.treated()
+    data, known = used.data, ~np.isnan(used.data.rewards)
+    if data.clusters is not None:
+        place = next(iter(source.files.values())).as_posix()
+        require_clusters(place, source.cluster, data.clusters[known], data.actions[known], data.names)
+    if used.followed is not None:
+        check_horizons(used.followed, source, data)
+    return used
 
 
 def single_patients(tables: LogTables, data: LoggedData) -> dict[str, str]:
@@ -227,27 +261,16 @@ def refuse_one_heavy_row(tables: LogTables, column: str, data: LoggedData, *, sh
             )
 
 
-def log_of(source: LogSource, decisions: LoggedDecisions, *, models: bool = True) -> Log:
-    """The log of a study from its rows: those without a treatment are left out.
-
-    `models` says whether outcomes that are missing, and censoring, are modelled by what is known of patients; else by
-    the arm alone.
-
-    Raises
-    ------
-    DataError
-        For clusters that are too few (`clusters.require_clusters`).
-    """
-    used, parts = _used(source, decisions)
+def log_of(source: LogSource, decisions: LoggedDecisions) -> Log:
+    """The log of a study from its rows; raises what `used_rows` does."""
+    used, parts = _in_parts(source, used_rows(source, decisions))
     covariates = Covariates.of_log(source.space, used.records, used.raw, used.adjusters)
     data = replace(used.data, costs=np.array(source.costs) if source.costs else None)
     data = with_propensities(source.propensity, data, covariates, parts)
-    if not models:
-        covariates = Covariates.none(data.n_rows)
     incomplete = Incomplete.of(data, covariates, ~np.isnan(data.rewards), parts)
-    data, outcomes, shown, censored = _completed(source, used, incomplete, models=models)
+    data, outcomes, shown, censored = _completed(source, used, incomplete)
     predicted = None
-    if data.counts is None and models and (source.propensity == ESTIMATE or used.adjusters is not None):
+    if data.counts is None and (source.propensity == ESTIMATE or used.adjusters is not None):
         predicted = incomplete.predicted(data, STACKED)  # by trees, which are grown on rows
     return Log(
         data=data,
@@ -265,13 +288,9 @@ def log_of(source: LogSource, decisions: LoggedDecisions, *, models: bool = True
     )
 
 
-def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[LoggedDecisions, IntArray | None]:
-    """The rows with a treatment, and their parts where counted rows must be divided."""
-    used, estimated = decisions.treated(), source.propensity == ESTIMATE
-    data = used.data
-    if data.clusters is not None:
-        known, place = ~np.isnan(data.rewards), next(iter(source.files.values())).as_posix()
-        require_clusters(place, source.cluster, data.clusters[known], data.actions[known], data.names)
+def _in_parts(source: LogSource, used: LoggedDecisions) -> tuple[LoggedDecisions, IntArray | None]:
+    """The same rows; and their parts where counted rows must be divided."""
+    data, estimated = used.data, source.propensity == ESTIMATE
     if data.counts is None or not (estimated or source.follow_up or np.isnan(data.rewards).any()):
         return used, None
     rows, parts, counts = counted_parts(data.actions, data.counts, data.names, estimated=estimated)
@@ -280,7 +299,7 @@ def _used(source: LogSource, decisions: LoggedDecisions) -> tuple[LoggedDecision
 
 
 def _completed(
-    source: LogSource, used: LoggedDecisions, incomplete: Incomplete, *, models: bool
+    source: LogSource, used: LoggedDecisions, incomplete: Incomplete
 ) -> tuple[LoggedData, dict[str, FloatArray], dict[str, LoggedData], pd.DataFrame]:
     """The log with numbers to be averaged; all outcomes, those of them that are incomplete; how much is censored."""
     rewards = used.data.rewards
@@ -288,14 +307,13 @@ def _completed(
     shown: dict[str, LoggedData] = {}
     if source.follow_up and used.followed is not None:
         horizons = source.follow_up.horizons
-        check_horizons(used.followed, source, used.data)
         at_horizons, censored = incomplete.at_horizons(used.followed, horizons)
         data = at_horizons[0]
         shown = dict(zip(map(source.follow_up.title_at, horizons), at_horizons, strict=True))
         outcomes = {title: completed.rewards for title, completed in shown.items()} | outcomes
     else:
         data, censored = incomplete.column(rewards), pd.DataFrame(columns=CENSORING)
-    for name, column in outcomes.items() if models else ():
+    for name, column in outcomes.items():
         gaps = np.isnan(column)
         if gaps.any() and not gaps.all() and not np.array_equal(column, rewards, equal_nan=True):
             shown[name] = incomplete.column(column)
@@ -317,7 +335,7 @@ def read_records(table: DataTable, columns: LogColumns, bad: BadRows) -> IntArra
         index = index * len(feature.levels) + codes
         if (code_of_key >= 0).all():
             continue
-        gone = (codes < 0) & np.array([key == MISSING for key in keys], dtype=np.bool_)[positions]
+        gone = missing(column, codes < 0)
         if columns.missing == EXCLUDE:
             left_out |= gone
         else:

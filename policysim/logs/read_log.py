@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -140,35 +141,26 @@ def read_log(
     limits = _checked_range(range, missing)
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
     tables = _tables(table, three, "" if id is None else str(id), CsvFormat(header, separator, decimal, encoding))
-    together = tuple(map(str, as_list(treatment) or ()))
-    declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
-    if len({level_key(value) for value, _ in declared}) < len(declared):
-        raise DataError(f"treatments must have distinct values, got treatments={treatments!r}.")
-    chance = None if propensity is None else str(propensity)
-    if chance is None and PROPENSITY not in tables.actions.columns:
-        raise NoPropensityError(
-            f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
-            f"as probable), {SHARES!r} (of a randomisation), {ESTIMATE!r}, or the column that holds it"
-        )
+    joined = tuple(map(str, as_list(treatment) or ()))
+    probability = _propensity(tables, propensity)
     weights, codes = _outcome(outcome)
     columns = LogColumns(
-        treatment=JOINT.join(together) or _treatment_column(tables, str(treatment), {chance, PROPENSITY}),
-        treatments=declared,
-        propensity=chance or PROPENSITY,
+        treatment=JOINT.join(joined) or _treatment_column(tables, str(treatment), {probability, PROPENSITY}),
+        treatments=_declared(treatments or {}),
+        propensity=probability,
         outcome=weights,
         utility_range=limits,
         missing=missing,
         features={},
-        joined=together,
+        joined=joined,
         codes=codes,
     )
     _refuse_two_uses(tables, columns)
-    names = _covariates(tables, columns)
-    tables, where = tables.without_unknown(_unknown(unknown, columns, names))
-    tables = tables.with_joined(together)
-    decisions = read_decisions(tables, columns, BadRows())
-    log = _finished(decisions, _covariate_frame(tables, names), columns.propensity)
-    log.attrs["unknown"] = {column: int(np.count_nonzero(rows)) for column, rows in where.items()}
+    covariates = _covariates(tables, columns)
+    tables, unknown_rows = tables.without_unknown(_unknown(unknown, columns, covariates))
+    decisions = read_decisions(tables.with_joined(joined), columns, BadRows())
+    log = _finished(decisions, _covariate_frame(tables, covariates), probability)
+    log.attrs["unknown"] = {column: int(np.count_nonzero(rows)) for column, rows in unknown_rows.items()}
     return log
 
 
@@ -194,12 +186,27 @@ def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, form
     return LogTables({role: read_table(data, role, stated=form) for role, data in given.items()}, ids)
 
 
-def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:
+def _treatment_column(tables: LogTables, treatment: str, propensities: set[str]) -> str:
     """The column of treatments; "" where three tables have one for each."""
     names = [name for name in tables.actions.columns if name not in {tables.id, *propensities}]
     if not tables.are_three or treatment in names:
         return treatment
     return str(names[0]) if len(names) == 1 else ""
+
+
+def _declared(treatments: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    if len({level_key(str(value)) for value in treatments}) < len(treatments):
+        raise DataError(f"treatments must have distinct values, got treatments={treatments!r}.")
+    return tuple((str(value), str(name)) for value, name in treatments.items())
+
+
+def _propensity(tables: LogTables, propensity: str | int | None) -> str:
+    if propensity is None and PROPENSITY not in tables.actions.columns:
+        raise NoPropensityError(
+            f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
+            f"as probable), {SHARES!r} (of a randomisation), {ESTIMATE!r}, or the column that holds it"
+        )
+    return PROPENSITY if propensity is None else str(propensity)
 
 
 def _outcome(
@@ -248,17 +255,13 @@ def _unknown(
 
 def _refuse_two_uses(tables: LogTables, columns: LogColumns) -> None:
     """ValueError if a column of a table is asked for as two things."""
-    actions = {"id": tables.id, "treatment": columns.treatment}
-    if is_column(columns.propensity):
-        actions["propensity"] = columns.propensity
-    outcomes = {"id": tables.id} if tables.are_three else dict(actions)
-    for uses, use, column in (
-        *((actions, use, column) for use, column in actions.items()),
-        *((outcomes, "outcome", column) for column in columns.outcome),
-    ):
-        other = next((name for name, taken in uses.items() if taken == column and name != use), None)
-        if column and other:
-            raise ValueError(f"the column {column!r} cannot be both the {other} and the {use}.")
+    propensity = columns.propensity if is_column(columns.propensity) else ""
+    uses = [("propensity", propensity), ("treatment", columns.treatment), ("id", tables.id)]
+    uses += [("outcome", column) for column in columns.outcome]
+    for (use, column), (other_use, other) in combinations(uses, 2):
+        in_one_table = use == "id" or other_use != "outcome" or not tables.are_three
+        if column and column == other and in_one_table:
+            raise ValueError(f"the column {column!r} cannot be both the {use} and the {other_use}.")
 
 
 def _covariates(tables: LogTables, columns: LogColumns) -> list[str]:
@@ -284,9 +287,7 @@ def _covariate_frame(tables: LogTables, names: Sequence[str]) -> pd.DataFrame:
     return frame.set_index(table[tables.id]) if tables.id else frame
 
 
-def _finished(
-    decisions: LoggedDecisions, covariates: pd.DataFrame, propensity: str | tuple[float, ...]
-) -> pd.DataFrame:
+def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame, propensity: str) -> pd.DataFrame:
     used = decisions.treated().data
     covariates = covariates.iloc[np.flatnonzero(decisions.data.actions >= 0)]
     asked = propensity == ESTIMATE

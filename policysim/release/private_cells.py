@@ -29,7 +29,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.data_table import read_table
 from policysim.files.many_files import file_digest
 from policysim.logs.column_names import is_id
-from policysim.logs.load_log import load_log
+from policysim.logs.load_log import load_rows
 from policysim.logs.log_source import CHECK, EQUAL, ESTIMATE, LogSource, is_column
 from policysim.release.delivery import Facts, ledger_facts
 from policysim.release.ledger import Ledger, Release, amount, open_ledger
@@ -178,16 +178,16 @@ def cells_plan(source: LogSource, features: Sequence[str], epsilon: Decimal | fl
 def count_cells(source: LogSource, features: Sequence[str], plan: TablePlan) -> IntArray:
     """The true cells, which are private: for each class and arm, in C order, successes and failures; (cells,)."""
     # No cell depends on how patients got their treatments. Of whom the cells hide, no message shows a value.
-    log = load_log(replace(source, propensity=EQUAL), all_hidden=True)
-    known, rewards, (worst, best) = log.data.known.weights > 0, log.data.known.rewards, source.default_range
+    rows = load_rows(replace(source, propensity=EQUAL), show=False)
+    known, rewards, (worst, best) = ~np.isnan(rows.data.rewards), rows.data.rewards, source.default_range
     if source.follow_up:
         best = 1.0
     elif not np.isin(rewards[known], (worst, best)).all():
         raise DataError(f"{source.study}: data.outcome must be 0 or 1 in each row: cells count successes and failures")
-    codes = log.space.codes(log.records)[:, [log.space.axis(name) for name in features]]
-    rows = np.column_stack([codes, log.data.actions, rewards != best])[known]
+    codes = source.space.codes(rows.records)[:, [source.space.axis(name) for name in features]]
+    places = np.column_stack([codes, rows.data.actions, rewards != best])[known]
     sizes = tuple(map(len, plan.levels.values()))
-    return np.bincount(np.ravel_multi_index(tuple(rows.T), sizes), minlength=int(np.prod(sizes)))
+    return np.bincount(np.ravel_multi_index(tuple(places.T), sizes), minlength=int(np.prod(sizes)))
 
 
 def cells_frame(plan: TablePlan, counts: Sequence[int]) -> pd.DataFrame:
