@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from policies.arrays import IntArray
 
+T = TypeVar("T")
 LevelKey: TypeAlias = float | str
 # What a file may write where it has no value; compared in lower case.
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", ".")
@@ -102,6 +103,21 @@ def level_of(key: LevelKey) -> str | int:
     if isinstance(key, str):
         return key
     return int(key) if key.is_integer() and abs(key) < _LARGEST_WHOLE else repr(key)
+
+
+def repeated(values: Iterable[T], key: Callable[[T], object] = level_key) -> Iterator[tuple[int, T, T]]:
+    """Each value with the key of an earlier one: its position, the value itself, and the first that has the key.
+
+    Examples
+    --------
+    >>> list(repeated(["1", "a", "1.0", "a "]))
+    [(2, '1.0', '1'), (3, 'a ', 'a')]
+    """
+    first: dict[object, T] = {}
+    for position, value in enumerate(values):
+        if key(value) in first:
+            yield position, value, first[key(value)]
+        first.setdefault(key(value), value)
 
 
 def sorted_keys(keys: Collection[LevelKey]) -> list[LevelKey]:

@@ -10,9 +10,8 @@ adjusters       columns that are adjusted for and that no policy sees
 incomplete      outcomes of which some are missing or censored, made numbers for all rows; which are observed
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan-Meier, Aalen-Johansen, Cox
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
-distinct_rows   distinct rows of a table in batches, and how many there are of each
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory
-kinds           the counts themselves, to which more are added, with exact sums of finely measured outcomes
+kinds           distinct rows of tables in batches; the counts, with exact sums of finely measured outcomes
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates
 outcome_models  models of the reward, by name, from scikit-learn; the one that held-out rows choose

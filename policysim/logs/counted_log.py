@@ -29,8 +29,7 @@ from policysim.files.bad_rows import BadRows, DataError, PlacedRows, first_line,
 from policysim.files.columns_file import ColumnsFile, open_columns
 from policysim.files.data_table import DataTable
 from policysim.files.many_files import stamp
-from policysim.logs.distinct_rows import DistinctRows, each_once
-from policysim.logs.kinds import Counted, Kinds, stand_ins, values_of
+from policysim.logs.kinds import Counted, DistinctRows, Kinds, each_once, stand_ins, values_of
 from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions
 from policysim.logs.log_frame import LoggedData, rows_of
 from policysim.logs.log_source import (

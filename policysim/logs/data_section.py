@@ -10,7 +10,7 @@ from pathlib import Path
 
 from envs.records import Feature
 from envs.toml_reader import FINITE, TomlTable, is_finite, require_file, shown, unknown
-from policies.levels import MISSING, NO_VALUE, level_key, level_of
+from policies.levels import MISSING, NO_VALUE, level_key, level_of, repeated
 from policysim.files.bad_rows import DataError
 from policysim.files.csv_format import CHECKS, CsvFormat
 from policysim.files.many_files import READABLE, files_of, is_many, kind_of
@@ -116,10 +116,8 @@ def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path,
         names = table.words("file", wanted="a file")
         parts = tuple(_file(table, name, folder, "file", position) for position, name in enumerate(names))
         # However they are spelt: its rows would count twice.
-        paths = [part.resolve() for part in parts]
-        for position, path in enumerate(paths):
-            if path in paths[:position]:
-                table.fail(f"names {names[position]!r} twice", "file", position)
+        for position, _, _ in repeated(parts, Path.resolve):
+            table.fail(f"names {names[position]!r} twice", "file", position)
         return {TABLE: parts[0] if parts else folder}, parts
     name = table.column("file")
     if name and is_many(folder / name):
@@ -165,9 +163,8 @@ def _joined(table: TomlTable) -> tuple[str, ...]:
     if not isinstance(table.values.get("treatment"), list):
         return ()
     names = table.words("treatment", wanted="a column")
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            table.fail(f"names {name!r} twice", "treatment", position)
+    for position, name, _ in repeated(names, str):
+        table.fail(f"names {name!r} twice", "treatment", position)
     if len(names) == 1:
         table.fail(f"one column needs no list: treatment = {names[0]!r}", "treatment")
     return tuple(names)
@@ -175,20 +172,14 @@ def _joined(table: TomlTable) -> tuple[str, ...]:
 
 def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
     """Value and name of each; distinct, and at least two if any."""
-    found: list[tuple[str, str]] = []
-    values: dict[object, str] = {}
-    for value in table:
-        name = table.text(value)
-        key = level_key(value)
-        if not name.strip():
-            table.fail("must be a name, not empty", value)
-        if key in values:
-            table.fail(f"is the same value as {values[key]!r}", value)
-        values.setdefault(key, value)
-        found.append((value, name))
-    if found and len({name for _, name in found}) < 2:
+    names = {value: table.text(value) for value in table}
+    for value in [value for value, name in names.items() if not name.strip()]:
+        table.fail("must be a name, not empty", value)
+    for _, value, earlier in repeated(names):
+        table.fail(f"is the same value as {earlier!r}", value)
+    if len(set(names.values())) == 1:
         table.fail("a choice needs at least two treatments")
-    return tuple(found)
+    return tuple(names.items())
 
 
 def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
@@ -223,12 +214,11 @@ def _horizons(table: TomlTable) -> tuple[float, ...]:
     several = isinstance(table.values.get("horizon"), list)
     wanted = f"a finite number within ±{FINITE:g}"
     stated = table.list_of("horizon", is_finite, wanted) if several else [table.number("horizon", 1.0)]
-    for place, horizon in enumerate(stated):
-        key = ("horizon", place) if several else ("horizon",)
+    for position, horizon in enumerate(stated):
         if not horizon > 0:
-            table.fail(f"must be > 0, got {horizon:g}", *key)
-        if horizon in stated[:place]:
-            table.fail(f"is {horizon:g} twice", *key)
+            table.fail(f"must be > 0, got {horizon:g}", *(("horizon", position) if several else ("horizon",)))
+    for position, horizon, _ in repeated(stated, float):
+        table.fail(f"is {horizon:g} twice", "horizon", position)
     return tuple(map(float, stated)) or (1.0,)
 
 
@@ -379,14 +369,11 @@ def read_feature(name: str, table: TomlTable) -> Feature:
 
 def _check_levels(table: TomlTable, levels: Sequence[str | float]) -> None:
     """Note levels that are blank, or the same; 1, 1.0 and "1" are."""
-    first: dict[object, object] = {}
-    for position, level in enumerate(levels):
-        key = level_key(level)
-        if isinstance(level, str) and not level.strip():
-            table.fail(f'{level!r} is empty: write "NA" for missing values', "levels", position)
-        elif key in first:
-            table.fail(f"{level!r} is the same level as {first[key]!r}", "levels", position)
-        first.setdefault(key, level)
+    for position in [position for position, level in enumerate(levels) if not str(level).strip()]:
+        table.fail(f'{levels[position]!r} is empty: write "NA" for missing values', "levels", position)
+    for position, level, earlier in repeated(levels):
+        if str(level).strip():
+            table.fail(f"{level!r} is the same level as {earlier!r}", "levels", position)
     if len(levels) == 1:
         table.fail("needs at least two levels", "levels")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from envs.toml_reader import unknown
-from policies.levels import MISSING, LevelKey, level_key, level_of
+from policies.levels import MISSING, LevelKey, level_key, level_of, repeated
 from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.column_names import DIGITS, says, sounding_later
@@ -259,15 +259,12 @@ class InitAnswers(Dialogue):
         columns = [self.column(name) for name in self.split(text)]
         self.treatment = together(columns)
         self.check("treatment", [self.treatment])
-        first: dict[str, LevelKey] = {}
-        for value in self.treatment.values:
-            other = first.setdefault(without_case(value), value)
-            if other != value:
-                both = " and ".join(toml_text(str(level_of(each))) for each in (other, value))
-                raise UsageError(
-                    f"{toml_text(self.treatment.name)}: {both} differ in capitals or spaces only: write them alike in "
-                    "the file if they are one treatment, else as different words"
-                )
+        for _, value, earlier in repeated(self.treatment.values, without_case):
+            both = " and ".join(toml_text(str(level_of(arm))) for arm in (earlier, value))
+            raise UsageError(
+                f"{toml_text(self.treatment.name)}: {both} differ in capitals or spaces only: write them alike in the "
+                "file if they are one treatment, else as different words"
+            )
         names = [column.name for column in columns]
         self.data["treatment"] = names if len(names) > 1 else names[0]
         self.used |= dict.fromkeys(names, "treatment")

@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 from envs.records import Feature, RecordSpace
 from envs.toml_reader import FINITE
-from policies.levels import MISSING, LevelKey, level_key
+from policies.levels import MISSING, LevelKey, level_key, repeated
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 
 # The names of the files: one table, or three.
@@ -454,14 +454,11 @@ def coded_outcome(utilities: Mapping[str, float]) -> tuple[float, dict[str, floa
     >>> coded_outcome({"Yes": -1, "No": 0}), coded_outcome({"well": 1, "ill": 0.5, "dead": -0.1})
     ((-1.0, {'Yes': 1.0, 'No': 0.0}), (1.0, {'well': 1.0, 'ill': 0.5, 'dead': -0.1}))
     """
-    first: dict[object, str] = {}
     for value in utilities:
-        key = level_key(value)
-        if key == MISSING:
+        if level_key(value) == MISSING:
             raise ValueError(f"{value!r} is how a missing value is written, and has no utility")
-        if key in first:
-            raise ValueError(f"{value!r} is the same value as {first[key]!r}")
-        first[key] = value
+    for _, value, earlier in repeated(utilities):
+        raise ValueError(f"{value!r} is the same value as {earlier!r}")
     if len(set(utilities.values())) < 2:
         raise ValueError("must give at least two values different utilities, such as { Yes = 1, No = 0 }")
     weight = -1.0 if max(utilities.values()) <= 0 else 1.0

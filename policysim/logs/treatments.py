@@ -11,7 +11,7 @@ import pandas as pd
 
 from envs.toml_reader import unknown
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, sorted_keys
+from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_key, level_of, repeated, sorted_keys
 from policysim.errors import optional
 from policysim.files.bad_rows import NEARLY_ALL, BadRows, DataError, are_nearly_all
 from policysim.files.data_table import DataTable, coded, missing, numbers
@@ -74,10 +74,8 @@ def _refuse_other_case(
 ) -> None:
     """DataError for values that differ in capitals or spaces only, unless both are declared: one arm would be two."""
     stated = set(map(level_key, declared))
-    first: dict[str, LevelKey] = {}
-    for key in [*sorted_keys(stated), *sorted_keys(set(occurring) - stated)]:
-        other = first.setdefault(without_case(key), key)
-        if other != key and not {other, key} <= stated:
+    for _, key, other in repeated([*sorted_keys(stated), *sorted_keys(set(occurring) - stated)], without_case):
+        if not {other, key} <= stated:
             values = [toml_string(str(level_of(each))) for each in (other, key)] if show else ["two values"]
             arms = ", ".join(f"{value} = {toml_string(str(level_of(other)))}" for value in values)
             raise DataError(

@@ -20,10 +20,9 @@ from policysim.files import columns_file
 from policysim.files.bad_rows import DataError
 from policysim.files.dialect import BLOCK
 from policysim.files.many_files import files_of, is_many
-from policysim.logs import counted_log, distinct_rows, kinds
+from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
-from policysim.logs.distinct_rows import MOST_CELLS, DistinctRows, each_once
-from policysim.logs.kinds import Counted, Kinds
+from policysim.logs.kinds import MOST_CELLS, Counted, DistinctRows, Kinds, each_once
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.logs.outcome_models import FEW_TREES, fit_to_log
@@ -137,7 +136,7 @@ def test_codes_of_one_byte_are_counted_with_any_other_values(order):
 
 
 def test_rows_of_too_many_combinations_are_left_to_others(monkeypatch):
-    monkeypatch.setattr(distinct_rows, "MOST_CELLS", 20)
+    monkeypatch.setattr(kinds, "MOST_CELLS", 20)
     few = DistinctRows()
     assert few.add(pa.table({"a": ["x", "y", "x"], "b": ["0", "1", "1"]}))
     assert not few.add(pa.table({"a": [f"x{number}" for number in range(11)], "b": ["0"] * 11}))
@@ -243,7 +242,7 @@ def test_a_row_in_a_later_batch_is_named_by_its_place_in_the_file(tmp_path, monk
 def test_a_row_of_totals_at_the_end_of_a_file_is_no_patient(tmp_path, monkeypatch, block, cells):
     """Whether rows are counted in an array or batch by batch."""
     monkeypatch.setattr(columns_file, "BLOCK", block)
-    monkeypatch.setattr(distinct_rows, "MOST_CELLS", cells)
+    monkeypatch.setattr(kinds, "MOST_CELLS", cells)
     frame = FRAME.drop(columns="cured").assign(cost=100.0 + np.arange(len(FRAME)) % 13)
     study = write_parts(tmp_path, frame, 3)
     text = study.read_text().replace("{ cured = 1.0 }", "{ cost = -1 }\nrange = [-1e6, 0]")
