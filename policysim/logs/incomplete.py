@@ -104,20 +104,20 @@ def estimate_observed(
     `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number is of use: in the
     others it is the probability that the outcome is missing.
     """
-    found = np.ones(data.n_rows)
+    chances = np.ones(data.n_rows)
     for action in np.unique(data.actions):
-        own = np.flatnonzero(data.actions == action)
-        seen = observed[own].astype(np.intp)
-        mine = replace(data.of(own), actions=seen, names=("missing", "observed"))
-        sizes, in_parts = mine.by_action(), None if parts is None else parts[own]
-        few = sizes.min() < FEWEST_ROWS or not covariates.patients.shape[1]
-        if not few and in_parts is not None:  # a part must leave some of both to the others
-            few = min(len(np.unique(in_parts[seen == code])) for code in (0, 1)) < 2
-        if few:
-            found[own] = sizes[seen] / sizes.sum()
+        rows = np.flatnonzero(data.actions == action)
+        codes = observed[rows].astype(np.intp)
+        arm = replace(data.of(rows), actions=codes, names=("missing", "observed"))
+        sizes, parts_of_arm = arm.by_action(), None if parts is None else parts[rows]
+        by_share = sizes.min() < FEWEST_ROWS or not covariates.patients.shape[1]
+        if not by_share and parts_of_arm is not None:  # a part must leave some of both to the others
+            by_share = min(len(np.unique(parts_of_arm[codes == code])) for code in (0, 1)) < 2
+        if by_share:
+            chances[rows] = sizes[codes] / sizes.sum()
         else:
-            found[own] = estimate_propensities(covariates.of(own), mine, in_parts)
-    return found
+            chances[rows] = estimate_propensities(covariates.of(rows), arm, parts_of_arm)
+    return chances
 
 
 def with_missing(outcomes: FloatArray, seen: BoolArray, chances: FloatArray, predicted: FloatArray) -> FloatArray:

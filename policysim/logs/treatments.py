@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -246,13 +246,13 @@ def estimate_propensities(covariates: Covariates, data: LoggedData, parts: IntAr
     centre, spread = patients.mean(axis=0), patients.std(axis=0)
     varies = spread > 10 * ROUNDING * np.abs(centre)  # not rounding of a constant column
     scaled = replace(covariates, patients=(patients - centre) / np.where(varies, spread, 1))
-    found = np.full(data.n_rows, np.nan)
+    propensities = np.full(data.n_rows, np.nan)
     for fold in range(int(folds.max()) + 1):
-        rest, part = folds != fold, np.flatnonzero(folds == fold)
-        wanted, rows = np.unique(scaled.groups[part], return_inverse=True)
-        table = _stack(scaled.of(rest), data.of(rest), scaled.patients[wanted])
-        found[part] = table[rows, data.actions[part]]
-    return found
+        held_out = folds == fold
+        wanted, patient_of_row = np.unique(scaled.groups[held_out], return_inverse=True)
+        probabilities = _stack(scaled.of(~held_out), data.of(~held_out), scaled.patients[wanted])
+        propensities[held_out] = probabilities[patient_of_row, data.actions[held_out]]
+    return propensities
 
 
 # Parts of the rows that the stack of one fold is weighted by, and the steps of its weights.
@@ -275,46 +275,53 @@ def _stack(covariates: Covariates, data: LoggedData, wanted: FloatArray) -> Floa
     if data.n_rows > MOST_FITTED and len(covariates.patients) > MOST_FITTED:
         some = np.sort(np.random.default_rng(0).choice(data.n_rows, MOST_FITTED, replace=False))
         covariates, data = covariates.of(some), data.of(some)
-    folds, learners = dealt_parts(data.actions, HELD_OUT, data.clusters), range(len(_learners()))
-    held_out = np.zeros((data.n_rows, len(learners)))
+    folds, learners = dealt_parts(data.actions, HELD_OUT, data.clusters), _learners()
+    likelihoods = np.zeros((data.n_rows, len(learners)))
     for fold in range(HELD_OUT):
-        rest, own = folds != fold, folds == fold
-        if not own.any() or len(np.unique(data.actions[rest])) < 2:
+        held_out = folds == fold
+        if not held_out.any() or len(np.unique(data.actions[~held_out])) < 2:
             continue  # of a handful of patients
-        needed, rows = np.unique(covariates.groups[own], return_inverse=True)
-        for place in learners:
-            table = _fitted(place, covariates.of(rest), data.of(rest), covariates.patients[needed])
-            held_out[own, place] = table[rows, data.actions[own]]
+        needed, patient_of_row = np.unique(covariates.groups[held_out], return_inverse=True)
+        for column, learner in enumerate(learners):
+            table = _fitted(learner, covariates.of(~held_out), data.of(~held_out), covariates.patients[needed])
+            likelihoods[held_out, column] = table[patient_of_row, data.actions[held_out]]
     shares = np.full(len(learners), 1 / len(learners))
-    known = held_out.min(axis=1) > 0  # a treatment may be in one part alone
-    sizes = data.sizes[known]
+    known = likelihoods.min(axis=1) > 0  # a treatment may be in one part alone
+    likelihoods, sizes = likelihoods[known], data.sizes[known]
     for _ in range(STEPS if known.any() else 0):  # expectation and maximisation: the likelihood of a mixture is concave
-        parts = held_out[known] * shares
-        shares = sizes @ (parts / parts.sum(axis=1, keepdims=True)) / sizes.sum()
-    mixture: FloatArray = sum(share * _fitted(place, covariates, data, wanted) for place, share in enumerate(shares))
+        weighted = likelihoods * shares
+        shares = sizes @ (weighted / weighted.sum(axis=1, keepdims=True)) / sizes.sum()
+    mixture: FloatArray = sum(
+        share * _fitted(learner, covariates, data, wanted) for share, learner in zip(shares, learners, strict=True)
+    )
     return mixture
 
 
-def _learners() -> list[Any]:
+# A classifier, and what makes its columns of the covariates.
+Learner: TypeAlias = tuple[Any, Callable[[FloatArray], FloatArray]]
+
+
+def _learners() -> list[Learner]:
     """What is stacked; scikit-learn is imported here, as that takes a second."""
     with optional():
         from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     logistic = LogisticRegression(max_iter=10_000)
-    return [logistic, logistic, HistGradientBoostingClassifier(**CLASSIFYING_TREES)]
+    trees = HistGradientBoostingClassifier(**CLASSIFYING_TREES)
+    return [(logistic, np.asarray), (logistic, with_products), (trees, np.asarray)]
 
 
-def _fitted(place: int, covariates: Covariates, data: LoggedData, wanted: FloatArray) -> FloatArray:
+def _fitted(learner: Learner, covariates: Covariates, data: LoggedData, wanted: FloatArray) -> FloatArray:
     """One of the stacked models, fitted to some rows, on the wanted patients; equal rows are one row with a weight."""
-    cells, places = np.unique(covariates.groups * data.n_actions + data.actions, return_inverse=True)
-    columns = with_products if place == 1 else np.asarray
+    model, columns = learner
+    cells, cell_of_row = np.unique(covariates.groups * data.n_actions + data.actions, return_inverse=True)
     table = np.zeros((len(wanted), data.n_actions))
     with one_thread():
-        mine = columns(covariates.patients[cells // data.n_actions])
-        weights = np.bincount(places, data.counts)
+        patients = columns(covariates.patients[cells // data.n_actions])
+        weights = np.bincount(cell_of_row, data.counts)
         # Of equal weights scikit-learn finds the bins of numbers many times as fast without them.
-        model = _learners()[place].fit(mine, cells % data.n_actions, None if (weights == 1).all() else weights)
+        model.fit(patients, cells % data.n_actions, None if (weights == 1).all() else weights)
         for start in range(0, len(wanted), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(wanted)))
             table[np.ix_(rows, model.classes_)] = model.predict_proba(columns(wanted[rows]))

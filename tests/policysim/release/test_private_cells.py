@@ -9,7 +9,7 @@ import pytest
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.logs.load_log import load_log
+from policysim.logs.load_log import load_rows
 from policysim.release import noisy_table, private_cells
 from policysim.release.ledger import BudgetError
 from policysim.release.noisy_table import TablePlan
@@ -256,11 +256,11 @@ def test_a_log_that_changes_while_it_is_read_is_not_counted(trial, ledger, monke
     study = trial()
 
     def read_late(*given, **options):
-        log = load_log(*given, **options)
+        rows = load_rows(*given, **options)
         trial([*ROWS, ROWS[0]])
-        return log
+        return rows
 
-    monkeypatch.setattr(private_cells, "load_log", read_late)
+    monkeypatch.setattr(private_cells, "load_rows", read_late)
     with pytest.raises(ValueError, match=r"trial\.toml: its log was changed while it was read"):
         ps.private_cells(study, 1, ledger=ledger)
     assert ledger.releases().empty
