@@ -117,23 +117,23 @@ class LogTables:
         DataError
             If there are bad rows, whichever check found them; or, without ids, if tables differ in length.
         """
-        ids = {role: ids_of(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
+        ids = {table.name: ids_of(table[self.id]) for table in self.by_role.values()} if self.id else {}
         if self.are_three and not ids:
             self._refuse_other_order()
         elif self.are_three:
-            _refuse_other_zeros({self.by_role[role].name: own for role, own in ids.items()}, self.id)
-        for role, own in ids.items():
-            others = {self.by_role[other].name: ids[other] for other in ids if other != role}
-            _check(self.by_role[role], own, self.id, others, bad, cluster=self.cluster)
+            _refuse_other_zeros(ids, self.id)
+        for table in self.by_role.values() if ids else ():
+            _check_ids(table, ids, self.id, bad, cluster=self.cluster)
         bad.raise_if_any()
         if not ids and len({len(table) for table in self.by_role.values()}) > 1:
             lengths = ", ".join(f"{table.name} {len(table):,}" for table in self.by_role.values())
             raise DataError(f"tables without an id are matched row by row, but differ in length: {lengths} rows")
-        rows = {role: np.arange(len(table)) for role, table in self.by_role.items()}
-        if self.are_three and ids:
-            first = next(iter(ids.values()))
-            rows = {role: np.asarray(own.get_indexer(first), dtype=np.intp) for role, own in ids.items()}
-        return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
+        of_features = np.arange(len(self.features))
+        if not (self.are_three and ids):
+            return of_features, of_features
+        wanted = ids[self.features.name]
+        of_actions, of_outcomes = (ids[table.name].get_indexer(wanted) for table in (self.actions, self.outcomes))
+        return np.asarray(of_actions, dtype=np.intp), np.asarray(of_outcomes, dtype=np.intp)
 
     def _refuse_other_order(self) -> None:
         """DataError for a column of ids that tables without an id share, and whose values differ by row.
@@ -191,26 +191,28 @@ def ids_of(column: pd.Series) -> pd.Index:
 
 def _refuse_other_zeros(ids: Mapping[str, pd.Index], column: str) -> None:
     """DataError, without any id, if those of a table have no match in another but for zeros in front."""
-    for (name, own), (other, others) in permutations(ids.items(), 2):
-        alone = own[(own != "") & ~own.isin(others)]
+    for (name, ids_of_table), (other_name, other_ids) in permutations(ids.items(), 2):
+        alone = ids_of_table[(ids_of_table != "") & ~ids_of_table.isin(other_ids)]
         bare = alone.str.replace(r"^0+(?=.)", "", regex=True)
-        if len(alone) and (bare != alone).all() and bare.isin(others).all():
+        if len(alone) and (bare != alone).all() and bare.isin(other_ids).all():
             raise DataError(
-                f"{other}: {column}: lacks the zeros in front of {len(alone):,} ids of {name}: write both alike "
+                f"{other_name}: {column}: lacks the zeros in front of {len(alone):,} ids of {name}: write both alike "
                 "(spreadsheets drop such zeros unless the column is text)"
             )
 
 
-def _check(
-    table: DataTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows, *, cluster: str | None
+def _check_ids(
+    table: DataTable, ids_of_tables: Mapping[str, pd.Index], column: str, bad: BadRows, *, cluster: str | None
 ) -> None:
+    """Ids that are missing, that stand in two rows of the table, or that another table lacks, are bad rows."""
+    ids = ids_of_tables[table.name]
     absent = np.asarray(ids == "")
     bad.add(table, absent, column, lambda _: "is missing: each patient needs an id")
     again = np.asarray(ids.duplicated()) & ~absent & (column != cluster)
     remedy = f"; for several rows of a person write cluster = {toml_string(column)}"
     if cluster:
         remedy = f"; if no person is in two clusters ({cluster}), leave out the id: intervals are by clusters"
-    if others or cluster is None:  # tables are joined by ids
+    if len(ids_of_tables) > 1 or cluster is None:  # tables are joined by ids
         remedy = ""
 
     def say_again(row: int) -> str:
@@ -219,6 +221,6 @@ def _check(
         return text + remedy if row == again.argmax() else text
 
     bad.add(table, again, column, say_again)
-    for name, other in others.items():
-        alone = ~np.asarray(ids.isin(other)) & ~absent
+    for name, other_ids in ids_of_tables.items():
+        alone = ~np.asarray(ids.isin(other_ids)) & ~absent
         bad.add(table, alone, column, lambda row, name=name: f"{ids[row]!r} has no row in {name}")  # type: ignore[misc]
