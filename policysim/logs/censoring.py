@@ -94,15 +94,15 @@ def pseudo_outcomes(
     of exp(relative) of the patients at risk, so that the martingales of an arm sum to 0 at each time. At equal times
     events come before censorings, so that a patient who is censored at t is known to be free at t.
     """
-    curves = Hazards.of(times, states, counts, relative)
     relative = np.zeros((len(times), len(STATES))) if relative is None else relative
+    curves = Hazards.of(times, states, np.ones(len(times)) if counts is None else counts, relative)
     is_free, ended = free_at(times, states, horizon), states != CENSORED
     known = ~np.isnan(is_free)
     is_free = np.where(known, is_free, 0.0)
     before = np.searchsorted(curves.times, np.minimum(times, horizon), side="left")
     # A patient is at risk of censoring at a time unless an event happens at it, or has happened.
     exposed = np.searchsorted(curves.times, times, side="right") - ended
-    place = np.searchsorted(curves.times, times)
+    position = np.searchsorted(curves.times, times)
     pseudo, weights = np.zeros((2, len(times)))
     # Patients with the same hazards have the same curves.
     kinds, kind = np.unique(relative, axis=0, return_inverse=True)
@@ -111,9 +111,9 @@ def pseudo_outcomes(
     for first in range(0, len(kinds), step):
         some = order[slice(*np.searchsorted(kind[order], (first, first + step)))]
         followed, gain, compensator = curves.ahead(kinds[first : first + step], horizon)
-        own = kind[some] - first
-        weights[some] = np.where(known[some], 1 / followed[own, before[some]], 0.0)
-        adds = np.where(ended[some], 0.0, gain[own, place[some]]) - compensator[own, exposed[some]]
+        curve = kind[some] - first
+        weights[some] = np.where(known[some], 1 / followed[curve, before[some]], 0.0)
+        adds = np.where(ended[some], 0.0, gain[curve, position[some]]) - compensator[curve, exposed[some]]
         pseudo[some] = weights[some] * is_free[some] + adds
     return pseudo, Observed(is_free, weights)
 
@@ -149,24 +149,17 @@ class Hazards:
 
     @classmethod
     def of(
-        cls,
-        times: FloatArray,
-        states: IntArray | BoolArray,
-        counts: IntArray | None = None,
-        relative: FloatArray | None = None,
+        cls, times: FloatArray, states: IntArray | BoolArray, sizes: FloatArray | IntArray, relative: FloatArray
     ) -> Hazards:
-        """Breslow's estimators; see `pseudo_outcomes`. Without `relative` they are of Kaplan and Meier."""
-        distinct, place = np.unique(times, return_inverse=True)
+        """Breslow's estimators from rows that stand for so many patients; with `relative` 0, Kaplan and Meier's."""
+        distinct, position = np.unique(times, return_inverse=True)
         hazards = np.zeros((3, len(distinct)))
-        sizes: FloatArray
         for cause in STATES:
-            sizes = np.ones(len(times)) if counts is None else counts.astype(np.float64)
-            happened = np.bincount(place, np.where(states == cause, sizes, 0.0), len(distinct))
-            if relative is not None:
-                sizes = sizes * np.exp(relative[:, cause])
-            at_risk = np.bincount(place, sizes)[::-1].cumsum()[::-1]
+            happened = np.bincount(position, sizes * (states == cause), len(distinct))
+            exposed = sizes * np.exp(relative[:, cause])
+            at_risk = np.bincount(position, exposed)[::-1].cumsum()[::-1]
             if cause == CENSORED:  # events come first
-                at_risk = at_risk - np.bincount(place, np.where(states != CENSORED, sizes, 0.0), len(distinct))
+                at_risk = at_risk - np.bincount(position, exposed * (states != CENSORED), len(distinct))
             np.divide(happened, at_risk, out=hazards[cause], where=happened > 0)
         return cls(distinct, hazards)
 
@@ -182,15 +175,15 @@ class Hazards:
         compensator : array, (k, m + 1)
             The sum of it times the hazard of censoring before each time, and after the last.
         """
-        one = np.exp(relative)[:, :, None] * self.hazards
-        np.minimum(one, np.maximum(self.hazards, MOST_HAZARD), out=one)
-        censoring, event, competing = one[:, CENSORED], one[:, EVENT], one[:, COMPETING]
+        hazards = np.exp(relative)[:, :, None] * self.hazards
+        np.minimum(hazards, np.maximum(self.hazards, MOST_HAZARD), out=hazards)
+        censoring, event, competing = hazards[:, CENSORED], hazards[:, EVENT], hazards[:, COMPETING]
         followed, free = (1 - censoring).cumprod(axis=1), np.maximum(1 - event - competing, 0).cumprod(axis=1)
         incidence = np.cumsum(event * _shifted(free, 1.0)[:, :-1], axis=1)
         until = int(np.searchsorted(self.times, horizon, side="right"))
-        whole = incidence[:, until - 1 : until] if until else np.zeros((len(one), 1))
+        at_horizon = incidence[:, until - 1 : until] if until else np.zeros((len(hazards), 1))
         early = (self.times < horizon) & (free > 0) & (followed > 0)
-        still = 1 - np.divide(whole - incidence, free, out=np.zeros(free.shape), where=early)
+        still = 1 - np.divide(at_horizon - incidence, free, out=np.zeros(free.shape), where=early)
         gain = np.divide(still, followed, out=np.zeros(free.shape), where=early)
         return _shifted(followed, 1.0), gain, _shifted((gain * censoring).cumsum(axis=1), 0.0)
 
@@ -238,34 +231,34 @@ def relative_hazards(
     products as well. Penalty and covariates are those of the largest cross-validated partial likelihood (Verweij & van
     Houwelingen 1993, Cross-validation in survival analysis).
     """
-    each = np.ones(len(ranks)) if counts is None else counts.astype(np.float64)
+    sizes = np.ones(len(ranks)) if counts is None else counts.astype(np.float64)
     nothing = np.zeros(len(ranks))
     centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
     varies = spread > 10 * ROUNDING * np.abs(centre)
-    if not varies.any() or min(float(each[happened].sum()), float(each[~happened].sum())) < FEWEST_EVENTS:
+    if not varies.any() or min(sizes[happened].sum(), sizes[~happened].sum()) < FEWEST_EVENTS:
         return nothing
     scaled = (covariates[:, varies] - centre[varies]) / spread[varies]
     designs = {design.shape[1]: design for design in (scaled, with_products(scaled))}
     rows = np.arange(len(ranks))
     if len(rows) > MOST_FITTED:
         rows = np.sort(np.random.default_rng(0).choice(len(ranks), MOST_FITTED, replace=False))
-    whole = Likelihood.of(ranks[rows], happened[rows], each[rows])
+    of_all = Likelihood.of(ranks[rows], happened[rows], sizes[rows])
     folds = [(parts == part, rows[parts[rows] != part]) for part in np.unique(parts)]
-    fitted = [(own, rest, Likelihood.of(ranks[rest], happened[rest], each[rest])) for own, rest in folds]
-    best = sum(whole.at(nothing[rows])[0] - some.at(nothing[rest])[0] for _, rest, some in fitted)
-    found = nothing
+    fitted = [(held_out, rest, Likelihood.of(ranks[rest], happened[rest], sizes[rest])) for held_out, rest in folds]
+    best = sum(of_all.at(nothing[rows])[0] - of_rest.at(nothing[rest])[0] for _, rest, of_rest in fitted)
+    chosen = nothing
     for design in designs.values():
         slopes = np.zeros((len(fitted), design.shape[1]))
         for penalty in PENALTIES:
             gained, relative = 0.0, np.zeros(len(ranks))
-            for place, (own, rest, some) in enumerate(fitted):
+            for fold, (held_out, rest, of_rest) in enumerate(fitted):
                 with one_thread():  # of so small products
-                    slopes[place] = some.fit(design[rest], penalty, slopes[place])
-                gained += whole.at(design[rows] @ slopes[place])[0] - some.at(design[rest] @ slopes[place])[0]
-                relative[own] = design[own] @ slopes[place]
+                    slopes[fold] = of_rest.fit(design[rest], penalty, slopes[fold])
+                gained += of_all.at(design[rows] @ slopes[fold])[0] - of_rest.at(design[rest] @ slopes[fold])[0]
+                relative[held_out] = design[held_out] @ slopes[fold]
             if gained > best:
-                best, found = gained, relative
-    return found
+                best, chosen = gained, relative
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,37 +267,37 @@ class Likelihood:
 
     Attributes
     ----------
-    place : array of int, (n,)
+    position : array of int, (n,)
         Of each row among the distinct times.
     events : array, (n,)
         How many patients of the row the event happened to.
-    each : array, (n,)
+    sizes : array, (n,)
         How many patients the row stands for.
     at_time : array, (m,)
         How many events there are at each time.
     """
 
-    place: IntArray
+    position: IntArray
     events: FloatArray
-    each: FloatArray
+    sizes: FloatArray
     at_time: FloatArray
 
     @classmethod
-    def of(cls, ranks: IntArray, happened: BoolArray, each: FloatArray) -> Likelihood:
+    def of(cls, ranks: IntArray, happened: BoolArray, sizes: FloatArray) -> Likelihood:
         """From the order of times, whether it was the event, and how many patients each row stands for."""
-        place = np.unique(ranks, return_inverse=True)[1]
-        events = np.where(happened, each, 0.0)
-        at_time: FloatArray = np.bincount(place, events).astype(np.float64)
-        return cls(place, events, each, at_time)
+        position = np.unique(ranks, return_inverse=True)[1]
+        events = np.where(happened, sizes, 0.0)
+        at_time: FloatArray = np.bincount(position, events).astype(np.float64)
+        return cls(position, events, sizes, at_time)
 
     def at(self, relative: FloatArray) -> tuple[float, FloatArray]:
         """The logarithm of the likelihood where hazards are exp(relative) times the arm's, (n,), and its derivative."""
-        hazards = self.each * np.exp(relative)
-        at_risk = np.bincount(self.place, hazards)[::-1].cumsum()[::-1]
+        hazards = self.sizes * np.exp(relative)
+        at_risk = np.bincount(self.position, hazards)[::-1].cumsum()[::-1]
         seen = self.at_time > 0
         value = float(self.events @ relative - self.at_time[seen] @ np.log(at_risk[seen]))
         increments = np.divide(self.at_time, at_risk, out=np.zeros(len(at_risk)), where=seen)
-        return value, self.events - hazards * np.cumsum(increments)[self.place]
+        return value, self.events - hazards * np.cumsum(increments)[self.position]
 
     def fit(self, design: FloatArray, penalty: float, start: FloatArray) -> FloatArray:
         """The slopes of the largest likelihood less penalty / 2 times the sum of their squares, (n_columns,)."""
@@ -353,13 +346,13 @@ def _refuse_events(table: DataTable, follow_up: FollowUp, wrong: BoolArray, bad:
     """Events that are none of the codes: one line for each value, or for all if they are many."""
     column, cells = follow_up.event, table[follow_up.event]
     positions, keys = coded(cells)
-    places = np.unique(positions[wrong])
-    each = [(wrong & (positions == place), _instead_of_event(follow_up, keys, keys[place])) for place in places]
-    if len(places) > MOST_WORDS:
-        each = [(wrong, "")]
-    for rows, hint in each:
-        must, shown = event_wanted(follow_up), hint if bad.show else ""
-        bad.add_values(table, rows, column, cells.array, must, hint=shown, once=True)
+    wrong_values = np.unique(positions[wrong])
+    lines = [(wrong & (positions == value), _instead_of_event(follow_up, keys, keys[value])) for value in wrong_values]
+    if len(wrong_values) > MOST_WORDS:
+        lines = [(wrong, "")]
+    for rows, hint in lines:
+        must = event_wanted(follow_up)
+        bad.add_values(table, rows, column, cells.array, must, hint=hint if bad.show else "", once=True)
 
 
 def _instead_of_event(follow_up: FollowUp, occurring: Sequence[LevelKey], key: LevelKey) -> str:

@@ -118,7 +118,7 @@ def test_with_competing_events_the_mean_is_that_of_aalen_and_johansen(rows, hori
 def test_a_martingale_of_censoring_sums_to_0_at_each_time_whatever_the_relative_hazards(rows, horizon, data):
     times, states = usable(rows, horizon)
     relative = np.array([[data.draw(st.sampled_from([-0.1, 0.0, 0.1])) for _ in range(3)] for _ in rows])
-    hazards = Hazards.of(times, states, None, relative)
+    hazards = Hazards.of(times, states, np.ones(len(times)), relative)
     for time, arm in zip(hazards.times, hazards.hazards.T, strict=True):
         for cause in (CENSORED, EVENT, COMPETING):
             # At equal times events come first.
