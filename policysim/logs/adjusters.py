@@ -126,11 +126,11 @@ class Covariates:
         occurring, groups = np.unique(records, return_inverse=True)
         levels = zip(space.codes(occurring).T, space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-        cut, own = (
+        cut, uncut = (
             np.zeros((len(records), 0)) if frame is None else frame.to_numpy(dtype=np.float64)
             for frame in (raw, adjusters)
         )
-        return cls(patients, groups)._with_numbers(with_means(cut), own)  # a bin of its own says where one is missing
+        return cls(patients, groups)._with_numbers(with_means(cut), uncut)  # a bin of its own says where one is missing
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> Covariates:
@@ -139,19 +139,19 @@ class Covariates:
         DataError as `log_frame.covariate_matrix`.
         """
         real = np.array([is_real(frame.iloc[:, place]) for place in range(frame.shape[1])], dtype=np.bool_)
-        words, own = (
+        words, uncut = (
             covariate_matrix(columns) if columns.shape[1] else np.zeros((len(frame), 0))
             for columns in (frame.loc[:, ~real], frame.loc[:, real])
         )
         patients, groups = np.unique(words, axis=0, return_inverse=True)
-        return cls(patients, groups)._with_numbers(np.zeros((len(frame), 0)), own)
+        return cls(patients, groups)._with_numbers(np.zeros((len(frame), 0)), uncut)
 
-    def _with_numbers(self, cut: FloatArray, own: FloatArray) -> Covariates:
+    def _with_numbers(self, cut: FloatArray, uncut: FloatArray) -> Covariates:
         """The same with numbers of the rows: those of features that were cut, and those of adjusters."""
-        if not cut.shape[1] + own.shape[1]:
+        if not cut.shape[1] + uncut.shape[1]:
             return self
-        above = (own > np.median(own, axis=0))[:, [len(np.unique(column)) > 2 for column in own.T]]
-        return Covariates(np.hstack([self.rows, cut, own, above]), np.arange(len(own)))
+        above = (uncut > np.median(uncut, axis=0))[:, [len(np.unique(column)) > 2 for column in uncut.T]]
+        return Covariates(np.hstack([self.rows, cut, uncut, above]), np.arange(len(uncut)))
 
 
 def undeclared(table: DataTable, columns: Sequence[str], rows: IntArray) -> pd.DataFrame:
@@ -165,12 +165,12 @@ def undeclared(table: DataTable, columns: Sequence[str], rows: IntArray) -> pd.D
     looked_at = np.arange(0, len(rows), -(-len(rows) // LOOKED_AT))
     frame = table.frame_of(names).iloc[rows[looked_at]].reset_index(drop=True)
     some = DataTable(table.name, frame)
-    found = []
+    adjusters = []
     for name in names:
         try:
             distinct = len(coded(some[name])[1])
             if not (distinct == len(frame) or (is_id(name) and 2 * distinct > len(frame))):
-                found.append(read_adjusters(some, [name], BadRows()))
+                adjusters.append(read_adjusters(some, [name], BadRows()))
         except ValueError:  # no values, names or lists
             continue
-    return pd.concat(found, axis=1).set_axis(looked_at, axis=0) if found else pd.DataFrame(index=looked_at)
+    return pd.concat(adjusters, axis=1).set_axis(looked_at, axis=0) if adjusters else pd.DataFrame(index=looked_at)

@@ -70,21 +70,21 @@ class DistinctRows:
         if not self._columns:
             self._columns = {field.name: _ColumnValues(field.type) for field in rows.schema}
             self._counts = np.zeros((0,) * len(self._columns), dtype=np.int64)
-        numbers = []
-        for name, column in self._columns.items():
-            others = math.prod(max(1, len(other)) for other in self._columns.values() if other is not column)
-            found = column.numbers(rows[name].combine_chunks(), MOST_CELLS // others)
-            if found is None:
+        numbers_of_columns = []
+        for name, values in self._columns.items():
+            combinations = math.prod(max(1, len(column)) for column in self._columns.values() if column is not values)
+            numbers = values.numbers(rows[name].combine_chunks(), MOST_CELLS // combinations)
+            if numbers is None:
                 return False
-            numbers.append(found)
+            numbers_of_columns.append(numbers)
         shape = tuple(map(len, self._columns.values()))
         if shape != self._counts.shape:
             grown = [(0, new - old) for new, old in zip(shape, self._counts.shape, strict=True)]
             self._counts = np.pad(self._counts, grown)
         cells = np.zeros(len(rows), dtype=np.int32)  # below `MOST_CELLS`
-        for places, size in zip(numbers, shape, strict=True):
+        for numbers, size in zip(numbers_of_columns, shape, strict=True):
             cells *= size
-            cells += places
+            cells += numbers
         self._counts += np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         return True
 
@@ -94,8 +94,8 @@ class DistinctRows:
         (cells,) = np.nonzero(counts)
         if not self._columns or not len(cells):
             return
-        places = zip(self._columns.items(), np.unravel_index(cells, self._counts.shape), strict=True)
-        yield pa.table({name: column.values_of(numbers) for (name, column), numbers in places}), counts[cells]
+        columns = zip(self._columns.items(), np.unravel_index(cells, self._counts.shape), strict=True)
+        yield pa.table({name: values.values_of(numbers) for (name, values), numbers in columns}), counts[cells]
 
 
 class _ColumnValues:
@@ -121,10 +121,10 @@ class _ColumnValues:
         numbers = text.translate(self._number_of_byte)
         if NO_NUMBER in numbers:
             signs = np.flatnonzero(np.bincount(np.frombuffer(text, np.uint8))).tolist()
-            known = self._numbered(list(map(chr, signs)), most)
-            if known is None:
+            sign_numbers = self._numbered(list(map(chr, signs)), most)
+            if sign_numbers is None:
                 return None
-            for sign, number in zip(signs, known, strict=True):
+            for sign, number in zip(signs, sign_numbers, strict=True):
                 self._number_of_byte[sign] = number
             numbers = text.translate(self._number_of_byte)
         return np.frombuffer(numbers, np.uint8)
@@ -138,8 +138,8 @@ class _ColumnValues:
         values = coded.dictionary.to_pylist() if n_values <= most else []
         if indices.null_count:  # a missing value is the last of them
             values, indices = [*values, None], indices.fill_null(n_values)
-        known = self._numbered(values, most) if n_values <= most else None
-        return None if known is None else known.take(indices.to_numpy())
+        numbers = self._numbered(values, most) if n_values <= most else None
+        return None if numbers is None else numbers.take(indices.to_numpy())
 
     def _numbered(self, values: Sequence[Any], most: int) -> NDArray[np.int32] | None:
         """The numbers of some values, of which some may be new."""
@@ -178,8 +178,8 @@ def each_once(rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
     row = str(len(codes))
     table = pa.table([*codes, np.arange(len(rows))], names=[*map(str, range(len(codes))), row])
     groups = pa.TableGroupBy(table, table.column_names[:-1], use_threads=False)
-    found = groups.aggregate([(row, "min"), (row, "count")])
-    return rows.take(found[f"{row}_min"]), found[f"{row}_count"].to_numpy()
+    distinct = groups.aggregate([(row, "min"), (row, "count")])
+    return rows.take(distinct[f"{row}_min"]), distinct[f"{row}_count"].to_numpy()
 
 
 def values_of(n_outcomes: int) -> list[int]:
@@ -371,20 +371,20 @@ def stand_ins(
     1 / n.
     """
     means, spreads = np.empty(bits.shape), np.empty(bits.shape)
-    for place in range(bits.shape[1]):
-        own = sums[place * N_SUMS : (place + 1) * N_SUMS]
-        means[:, place], spreads[:, place] = _moments(bits[:, place], counts, own)
+    for outcome in range(bits.shape[1]):
+        sums_of_outcome = sums[outcome * N_SUMS : (outcome + 1) * N_SUMS]
+        means[:, outcome], spreads[:, outcome] = _moments(bits[:, outcome], counts, sums_of_outcome)
     apart = (spreads > 0).any(axis=1)
     ratios = np.divide(means, spreads, out=np.full(means.shape, np.inf), where=spreads > 0) ** 2
     most = counts / (1 + 1 / np.maximum(ratios.min(axis=1), 1 / np.maximum(counts - 1, 1)))
     first = np.where(apart, np.clip(most.astype(np.int64), 1, np.maximum(counts // 2, 1)), counts)
     rows = np.repeat(np.arange(len(counts)), 1 + apart)
     second = np.append(False, rows[1:] == rows[:-1])
-    own = np.where(second, counts[rows] - first[rows], first[rows])
+    patients = np.where(second, counts[rows] - first[rows], first[rows])
     # Away from 0 for the first ones.
-    away = np.where(second, -1.0, 1.0) * np.sqrt((counts[rows] - own) / own)
+    away = np.where(second, -1.0, 1.0) * np.sqrt((counts[rows] - patients) / patients)
     values: FloatArray = means[rows] + np.copysign(spreads, means)[rows] * away[:, None]
-    return rows, values, own
+    return rows, values, patients
 
 
 def _moments(

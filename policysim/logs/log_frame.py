@@ -223,9 +223,9 @@ def patients_by_code(codes: IntArray, counts: IntArray | None, n_codes: int) -> 
     """How many patients have each code, (n_codes,); `counts` as those of `LoggedData`."""
     if counts is None:
         return np.bincount(codes, minlength=n_codes)
-    found: IntArray = np.zeros(n_codes, dtype=np.int64)
-    np.add.at(found, codes, counts)
-    return found
+    patients: IntArray = np.zeros(n_codes, dtype=np.int64)
+    np.add.at(patients, codes, counts)
+    return patients
 
 
 def summed(values: FloatArray, counts: IntArray | None) -> FloatArray:

@@ -129,10 +129,10 @@ def predicted_without(
     """
     predicted = np.empty((data.n_rows, data.n_actions))
     for part in np.unique(parts):
-        own = parts == part
-        rest = ~own if data.known.weights[~own].any() else np.ones_like(own)
+        held_out = parts == part
+        rest = ~held_out if data.known.weights[~held_out].any() else np.ones_like(held_out)
         model = fit_to_log(name, covariates[rest], data.of(rest), seed=seed)
-        predicted[own] = model.predict(covariates[own])
+        predicted[held_out] = model.predict(covariates[held_out])
     return predicted
 
 
@@ -195,12 +195,12 @@ def _fit_stack(covariates: FloatArray, data: LoggedData, seed: int) -> Predictor
     """
     rewards, weights = data.known.rewards, data.known.weights * data.sizes
     folds = replace(data, counts=None).dealt(FOLDS, np.random.default_rng(seed))[2]
-    held_out = np.empty((data.n_rows, len(STACK)))
-    for fold, (place, name) in product(range(FOLDS), enumerate(STACK)):
-        own, rest = folds == fold, folds != fold
-        held_out[own, place] = _fit(name, covariates[rest], data.of(rest), seed)(covariates[own])
+    predictions = np.empty((data.n_rows, len(STACK)))
+    for fold, (column, name) in product(range(FOLDS), enumerate(STACK)):
+        held_out, rest = folds == fold, folds != fold
+        predictions[held_out, column] = _fit(name, covariates[rest], data.of(rest), seed)(covariates[held_out])
     root, mean = np.sqrt(weights), float(np.average(rewards, weights=weights))
-    shares = nnls((held_out - mean) * root[:, None], (rewards - mean) * root)[0]
+    shares = nnls((predictions - mean) * root[:, None], (rewards - mean) * root)[0]
     fits = [_fit(name, covariates, data, seed) for name in STACK]
     return lambda rows: mean + (np.column_stack([predict(rows) for predict in fits]) - mean) @ shares
 
@@ -213,17 +213,17 @@ def _fit_ridge(covariates: FloatArray, data: LoggedData) -> Predictor:
     1979), whose square counts w times.
     """
     rewards, weight = data.known.rewards, data.known.weights
-    each = data.sizes * weight
-    total, centre = each.sum(), each @ covariates / each.sum()
-    mean, apart = float(each @ rewards / total), covariates - centre
-    gram, right = (apart.T * each) @ apart, (apart.T * each) @ (rewards - mean)
+    weights = data.sizes * weight
+    total, centre = weights.sum(), weights @ covariates / weights.sum()
+    mean, apart = float(weights @ rewards / total), covariates - centre
+    gram, right = (apart.T * weights) @ apart, (apart.T * weights) @ (rewards - mean)
     values, vectors = np.linalg.eigh(gram)
     turned = apart @ vectors
     inverses = 1 / (np.maximum(values, 0)[:, None] + np.array(PENALTIES))
     of_penalties = inverses * (vectors.T @ right)[:, None]
     leverage = weight[:, None] * (1 / total + (turned * turned) @ inverses)
     left_out = (rewards[:, None] - mean - turned @ of_penalties) / (1 - leverage)
-    slopes = vectors @ of_penalties[:, int(np.argmin(each @ (left_out * left_out)))]
+    slopes = vectors @ of_penalties[:, int(np.argmin(weights @ (left_out * left_out)))]
     return lambda rows: mean + (rows - centre) @ slopes
 
 
@@ -291,8 +291,9 @@ def follows(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple[f
 
 def contrasts(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple[FloatArray, FloatArray]:
     """Of each row: the sum over arms of value times prediction, and of prediction squared, both centred, (n_rows,)."""
-    seen, told = (_centred(each, folds, data.counts) for each in (robust_values(data, predicted), predicted))
-    return (seen * told).sum(axis=1), (told * told).sum(axis=1)
+    values = _centred(robust_values(data, predicted), folds, data.counts)
+    predictions = _centred(predicted, folds, data.counts)
+    return (values * predictions).sum(axis=1), (predictions**2).sum(axis=1)
 
 
 def robust_values(data: LoggedData, predicted: FloatArray) -> FloatArray:
