@@ -199,11 +199,9 @@ class InitAnswers(Dialogue):
     def column_and_pairs(self, text: str) -> tuple[ColumnSummary, list[tuple[str, str]]]:
         """A column, and the pairs behind its name, as in status:event=2,censored=1."""
         name, _, pairs = text.partition(":")
-        return (
-            (self.column(name), pairs_of(parts_of(pairs)))
-            if pairs and not self.is_column(text)
-            else (self.column(text), [])
-        )
+        if not pairs or self.is_column(text):
+            return self.column(text), []
+        return self.column(name), pairs_of(parts_of(pairs))
 
     def refuse_totals(self) -> None:
         """DataError for a row of totals, which is called so in a column of ids or numbers."""
@@ -228,11 +226,13 @@ class InitAnswers(Dialogue):
         `propose` says whether all of them are the answer that is proposed.
         """
         stated = self.answers.get("unknown", "")
-        codes = in_quotes(f"{name}={level_of(code)}" for name, found in values.items() for code in found)
+        codes = in_quotes(f"{name}={level_of(code)}" for name, of_column in values.items() for code in of_column)
         if not codes or NONE in parts_of(stated):
             return
         remarks = "; ".join(
-            f"{toml_text(name)}: {self.columns[name].rows_are(found)}" for name, found in values.items() if found
+            f"{toml_text(name)}: {self.columns[name].rows_are(of_column)}"
+            for name, of_column in values.items()
+            if of_column
         )
         if not propose:
             remarks += ". Or say what each value is worth, as in --outcome 'cured:1=1,0=0,2=0.5'."
