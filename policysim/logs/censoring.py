@@ -379,7 +379,7 @@ def event_wanted(follow_up: FollowUp) -> str:
 
     Examples
     --------
-    >>> event_wanted(FollowUp("days", "status", 365.0, {"2": EVENT, "1": CENSORED}))
+    >>> event_wanted(FollowUp("days", "status", (365.0,), {"2": EVENT, "1": CENSORED}))
     'must be 2 (the event happened) or 1 (censored)'
     """
     words = {EVENT: "the event happened", CENSORED: "censored", COMPETING: "a competing event"}

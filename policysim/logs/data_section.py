@@ -206,7 +206,7 @@ def _follow_up(table: TomlTable) -> FollowUp | None:
     for key in FOLLOW_UP:
         if there and key not in there:
             table.fail(f"{key} is missing: time, event and horizon go together")
-    return FollowUp(time, event, horizons[0], codes, horizons[1:]) if there else None
+    return FollowUp(time, event, horizons, codes) if there else None
 
 
 def _horizons(table: TomlTable) -> tuple[float, ...]:

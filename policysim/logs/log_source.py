@@ -315,24 +315,21 @@ class FollowUp:
         The column of times, in any unit: to the event, or to the end of follow-up.
     event : str
         The column that says what happened at that time.
-    horizon : float
-        > 0, in the unit of `time`: the outcome is to be free of the event at this time.
+    horizons : tuple of float
+        > 0, in the unit of `time`: the outcome is to be free of the event at the first; the arms are shown at all.
     codes : mapping of str to int
         What each value of this column means: `EVENT`, `CENSORED` or `COMPETING`.
-    later : tuple of float
-        Other times, at which the arms are shown, too.
     """
 
     time: str
     event: str
-    horizon: float
+    horizons: tuple[float, ...]
     codes: Mapping[str, int] = field(default_factory=lambda: dict(ZERO_ONE))
-    later: tuple[float, ...] = ()
 
     @property
-    def horizons(self) -> tuple[float, ...]:
-        """All of them, the one that decides first."""
-        return (self.horizon, *self.later)
+    def horizon(self) -> float:
+        """The one that decides."""
+        return self.horizons[0]
 
     @property
     def title(self) -> str:
@@ -340,9 +337,9 @@ class FollowUp:
 
         Examples
         --------
-        >>> FollowUp("days", "relapse", 365.0).title
+        >>> FollowUp("days", "relapse", (365.0,)).title
         'free of relapse at days = 365'
-        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "1": 0}).title
+        >>> FollowUp("days", "status", (365.0,), {"2": EVENT, "1": 0}).title
         'free of status = 2 at days = 365'
         """
         return self.title_at(self.horizon)
@@ -356,7 +353,7 @@ class FollowUp:
 
         Examples
         --------
-        >>> FollowUp("days", "status", 365.0, {"2": EVENT, "3": EVENT, "1": 0}).words(EVENT)
+        >>> FollowUp("days", "status", (365.0,), {"2": EVENT, "3": EVENT, "1": 0}).words(EVENT)
         'status = 2 or 3'
         """
         if state == EVENT and self.codes == ZERO_ONE:

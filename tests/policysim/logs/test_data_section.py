@@ -85,7 +85,7 @@ def test_a_ratio_of_a_randomisation_is_in_the_order_of_the_treatments(read_secti
 
 def test_with_time_event_and_horizon_the_outcome_is_to_be_free_of_the_event(read_section, section):
     source = read_section(with_follow_up(section))
-    assert source.follow_up == light.FollowUp("days", "relapse", 365.0)
+    assert source.follow_up == light.FollowUp("days", "relapse", (365.0,))
     assert source.follow_up.title == "free of relapse at days = 365"
     assert (source.outcome, source.utility_range, source.outcome_title) == ({}, (0.0, 1.0), "")
     shown = '365\noutcome = { success = 0 }\nrange = [0, 1]\nmodel = "logistic"\noutcome_title = "well"'
