@@ -130,16 +130,16 @@ class ColumnSummary:
         """
         if says(self.name, "id"):
             return []
-        found: list[LevelKey] = [
+        unknown_values: list[LevelKey] = [
             word for word in self.words if word.casefold() in UNKNOWN or (self.is_mixed and not re.search(r"\d", word))
         ]
         numbers = [value for value in self.values if not isinstance(value, str)]
         if self.words and not self.is_mixed:
-            return found
+            return unknown_values
         negative = [number for number in numbers if number < 0]
         rest = numbers[len(negative) :]
         if len(rest) > 1 and CODES.issuperset(negative) and (negative != [-1] or rest[-1] > 1):  # -1, 0, 1 is a scale
-            found += negative
+            unknown_values += negative
         else:
             rest = numbers
         gaps, first = np.diff(rest), len(rest)
@@ -149,7 +149,7 @@ class ColumnSummary:
             widest = gaps[: place - 1].max()
             if gaps[place - 1] > widest and (rest[place] > LARGEST_DIGIT or widest <= 1):
                 first = place
-        return [*found, *rest[first:]]
+        return [*unknown_values, *rest[first:]]
 
     @property
     def third_values(self) -> list[LevelKey]:

@@ -151,7 +151,7 @@ def count_parts(
     kinds, counts, sums = total.arrays()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
-            f"{_said(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
+            f"{_title(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
             "as one file, without --workers and --cluster"
         )
     places = values_of(len(columns.outcome))
@@ -173,7 +173,8 @@ def count_parts(
     return decisions, unknown
 
 
-def _said(parts: Sequence[Path]) -> str:
+def _title(parts: Sequence[Path]) -> str:
+    """The files of a log, for messages."""
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
@@ -310,7 +311,7 @@ def _bad_rows(columns: LogColumns, file: ColumnsFile) -> BadRows:
     bad = BadRows()
     for patients in _patients(columns, file):
         _kinds(columns, _log_of(columns, patients)[0], bad)
-        bad.tables = [_without_rows(known) for known in bad.tables]
+        bad.tables = [_without_rows(table) for table in bad.tables]
     return bad
 
 
@@ -332,16 +333,16 @@ def _patients(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
 
 def _batches(columns: LogColumns, file: ColumnsFile) -> Iterator[DataTable]:
     """The columns that are read, some rows at a time."""
-    own = {one_line(name): name for name in file.schema.names}
+    name_in_file = {one_line(name): name for name in file.schema.names}
     names = list(dict.fromkeys(filter(None, [*columns.columns, columns.id])))
     for name in names:
-        if name not in own:
+        if name not in name_in_file:
             raise DataError(
                 f"{file.path.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
-                f"{', '.join(own)}"
+                f"{', '.join(name_in_file)}"
             )
     before = 0
-    for batch in file.batches([own[name] for name in names]):
+    for batch in file.batches([name_in_file[name] for name in names]):
         rows = pa.Table.from_batches([batch]).rename_columns(names)
         yield DataTable(file.path.as_posix(), rows, file, file.header, before)
         before += len(rows)
@@ -356,11 +357,11 @@ def _kinds(columns: LogColumns, tables: LogTables, bad: BadRows) -> NDArray[np.i
             return None  # told of all parts together
         raise
     data = decisions.data
-    whole = [decisions.records.clip(0), data.actions, _bits(data.propensities), _bits(data.rewards), decisions.missing]
-    whole += [_bits(column.to_numpy()) for _, column in decisions.outcomes.items()]
+    keys = [decisions.records.clip(0), data.actions, _bits(data.propensities), _bits(data.rewards), decisions.missing]
+    keys += [_bits(column.to_numpy()) for _, column in decisions.outcomes.items()]
     if decisions.followed is not None:
-        whole += [_bits(decisions.followed["time"].to_numpy()), decisions.followed["state"].to_numpy()]
-    return np.column_stack(whole).astype(np.int64)
+        keys += [_bits(decisions.followed["time"].to_numpy()), decisions.followed["state"].to_numpy()]
+    return np.column_stack(keys).astype(np.int64)
 
 
 def _bits(numbers: FloatArray) -> NDArray[np.int64]:
@@ -380,4 +381,4 @@ def _check_outcomes(source: LogSource, decisions: LoggedDecisions) -> None:
     first = map(one_line, open_columns(source.parts[0], source.form).schema.names)
     others = [name for name in first if name not in {*source.features, *columns}]
     frame = pd.DataFrame(columns | dict.fromkeys(others, np.nan), index=range(len(rows)))
-    check_outcomes(source, LogTables({TABLE: DataTable(_said(source.parts), frame)}, ""))
+    check_outcomes(source, LogTables({TABLE: DataTable(_title(source.parts), frame)}, ""))

@@ -170,18 +170,17 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
         One line for each: the study's file and line, the column, the reason, and what to write instead.
     """
     weighed = [name for name, weight in source.outcome.items() if weight and name in tables.outcomes.columns]
-    asked = [name for name in weighed if name not in source.outcome_checked]
-    found = []
-    for name in asked:
+    mistakes = []
+    for name in [name for name in weighed if name not in source.outcome_checked]:
         reason = _wrong(summarise(tables.outcomes[name], name), tables, source)
         if reason:
             checked = toml_value([*source.outcome_checked, name])
-            found.append(
+            mistakes.append(
                 f"{place_in_study(source, 'outcome', name)}data.outcome: {toml_text(name)} {reason}; if it is the "
                 f"outcome anyway, write outcome_checked = {checked} in [data]"
             )
-    if found:
-        raise InputFileError("\n".join(map(one_line, found)))
+    if mistakes:
+        raise InputFileError("\n".join(map(one_line, mistakes)))
 
 
 def refuse_constant(source: LogSource, rewards: FloatArray) -> None:
