@@ -88,7 +88,7 @@ def open_page(browser):
     def open_page(path, width, *, script=True):
         """A page from a file, `width` CSS pixels wide, in a context of its own."""
         context = browser.new_context(viewport={"width": width, "height": 900}, java_script_enabled=script)
-        context.set_default_timeout(5_000)
+        context.set_default_timeout(30_000)
         visit = Visit(context.new_page())
         visit.page.on("console", lambda message: message.type == "error" and visit.errors.append(message.text))
         visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))

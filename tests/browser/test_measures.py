@@ -103,7 +103,7 @@ def test_errors_and_requests_are_noticed(open_page, tmp_path):
         encoding="utf-8",
     )
     with open_page(path, 400) as visit:
-        for _ in range(100):
+        for _ in range(600):
             if len(visit.requests) >= 3 and any("missing" in error for error in visit.errors):
                 break
             visit.page.wait_for_timeout(50)

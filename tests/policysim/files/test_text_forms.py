@@ -342,7 +342,7 @@ def test_a_text_that_is_not_utf_8_never_hangs_at_the_end_of_the_process(tmp_path
     (tmp_path / "t.csv").write_bytes("arm;größe;geheilt".encode("cp1252"))
     done = subprocess.run(
         [sys.executable, "-m", "policysim", "init", str(tmp_path / "t.csv")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert "has no rows below its header" in done.stderr

@@ -22,6 +22,12 @@ CLUSTER = pytest.mark.filterwarnings(
 
 
 @pytest.fixture
+def patient(monkeypatch):
+    """A machine that is busy may need long to answer itself."""
+    monkeypatch.setattr(counted_log, "CONNECT_SECONDS", 60)
+
+
+@pytest.fixture
 def source(tmp_path):
     return load_study(write_parts(tmp_path, log_rows(500), 7)).log
 
@@ -37,6 +43,7 @@ def test_threads_count_the_same_and_name_the_file_of_an_error(source, monkeypatc
 
 
 @CLUSTER
+@pytest.mark.usefixtures("patient")
 def test_a_cluster_counts_the_same_although_a_worker_is_killed(source, tmp_path, monkeypatch):
     distributed, alone = pytest.importorskip("distributed"), bits(count_log(source))
     monkeypatch.setattr(counted_log, "count_part", functools.partial(die_once, str(tmp_path)))
@@ -50,6 +57,7 @@ def test_a_cluster_counts_the_same_although_a_worker_is_killed(source, tmp_path,
 
 
 @CLUSTER
+@pytest.mark.usefixtures("patient")
 def test_a_file_that_no_worker_survives_is_named_and_a_cluster_without_workers_is_refused(source, monkeypatch):
     distributed = pytest.importorskip("distributed")
 

@@ -300,7 +300,7 @@ def answered(tmp_path):
             finally:
                 sys.stdin, sys.stdout, sys.stderr = streams
         os.close(slave)
-        reader.join(5)
+        reader.join(60)
         data = tomllib.loads(study.read_text())["data"] if study.exists() else {}
         return code, b"".join(seen).decode(), data
 
