@@ -79,17 +79,11 @@ def test_a_confounder_that_is_left_out_is_named_and_adjusting_for_it_takes_the_d
 def test_in_a_randomised_trial_a_column_that_differs_is_named_but_no_outcome_and_no_id(tmp_path):
     rng = np.random.default_rng(4)
     arm = rng.integers(2, size=400)
-    columns = {
-        "site": rng.integers(5, size=400) + 3 * arm,
-        "weight": rng.normal(size=400),
-        "patient": rng.permutation(400),
-    }
-    frame = pd.DataFrame({"arm": arm, "cured": rng.integers(2, size=400), "ill": rng.integers(2, size=400), **columns})
-    frame.assign(death_day28=arm).to_csv(tmp_path / "log.csv", index=False)
+    frame = pd.DataFrame({"arm": arm, "site": rng.integers(5, size=400) + 3 * arm, "weight": rng.normal(size=400)})
+    frame = frame.assign(cured=rng.integers(2, size=400), ill=rng.integers(2, size=400), death_day28=arm)
+    frame["patient"] = rng.permutation(400)
     world = World(lambda *_: frame, 400, f"outcome = {{ cured = 1.0 }}\n{LOT}", "ill = { levels = [0, 1] }")
-    path = tmp_path / "study.toml"
-    path.write_text(world.study(), encoding="utf-8")
-    study = load_study(path)
+    study = load_study(written(world, tmp_path, rng))
     said = [line for line in log_caveats(load_log(study.log), study.log).others if "differs between arms" in line]
     assert len(said) == 1 and said[0].startswith("site differs between arms (standardised difference")
     assert "no randomisation of patients" in said[0]

@@ -115,11 +115,8 @@ def test_the_fitted_value_is_what_each_version_is_worth_to_the_problem_that_it_w
     splits = islice(split_log(trial.log, trial.study), 2)
     problems = [problem for split in splits for problem in split.problems]
     for name in ("exponential", "optimal"):
-        tables = [make_policy(name, epsilon=4.0).probabilities(problem) for problem in problems]
-        each = [
-            (problem.prior * (table * problem.utilities).sum(axis=1)).sum()
-            for problem, table in zip(problems, tables, strict=True)
-        ]
+        policy = make_policy(name, epsilon=4.0)
+        each = [problem.prior @ (policy.probabilities(problem) * problem.utilities).sum(axis=1) for problem in problems]
         assert found[name] == pytest.approx(np.mean(each), abs=1e-12)
     # The optimum of what is known when policies are made.
     assert found["optimal"] > found["exponential"]

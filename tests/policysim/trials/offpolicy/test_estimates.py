@@ -21,10 +21,8 @@ WEIGHTED = ("ips", "snips", "dr")
 def halves():
     """A seed for which the two folds are the first three and the last three rows; fold 0 first."""
     data = LoggedData(np.zeros(6, dtype=int), np.zeros(6), np.ones(6), ("a", "b"))
-    seeds = (
-        s for s in range(10_000) if cross_fit(data, np.zeros((6, 1)), folds=2, seed=s).folds.tolist()[:3] == [0] * 3
-    )
-    return next(seeds)
+    dealt = (cross_fit(data, np.zeros((6, 1)), folds=2, seed=seed).folds for seed in range(10_000))
+    return next(seed for seed, folds in enumerate(dealt) if folds[:3].tolist() == [0, 0, 0])
 
 
 def test_clipping_six_rows_at_one(six_rows, policy_of_six):
