@@ -23,7 +23,8 @@ from policysim.logs.log_frame import LoggedData
 from policysim.report.findings import BETTER, WORSE
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.arms import against_highest, arm_means
+from policysim.trials.arms import arm_means
+from policysim.trials.contrasts import against_highest
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.trial_columns import judged_on_splits

@@ -30,7 +30,8 @@ from policysim.logs.log_frame import LoggedData
 from policysim.report.findings import BETTER, WORSE, verdict_of_interval
 from policysim.study.study_reader import load_study
 from policysim.trials import trial_columns
-from policysim.trials.arms import against_highest, arm_means
+from policysim.trials.arms import arm_means
+from policysim.trials.contrasts import against_highest
 from policysim.trials.estimators import over_splits
 from policysim.trials.evidence import needed_gains
 

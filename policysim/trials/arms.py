@@ -1,15 +1,13 @@
 """Each arm of a log, had it been given to everyone, and a policy against one of them.
 
 How many patients each arm had, and their mean reward with its interval; then the difference of a policy from one arm
-for all, that was chosen on other patients.
+for all, that was chosen on other patients. Arms against each other are in `contrasts`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,6 @@ from policysim.logs.log_source import EXCLUDE, LogSource
 from policysim.logs.outcome_models import FEWEST_ROWS, robust_values
 from policysim.logs.toml_text import toml_text
 from policysim.report.findings import OUTCOME, UTILITY
-from policysim.study.checks import LEVEL, Z
 from policysim.trials.estimate_value import CrossFit, mean_of
 from policysim.trials.estimators import (
     NOTHING,
@@ -66,7 +63,7 @@ def arm_means(
     propensities the plain mean and its usual standard error. The interval reaches further than 1.96 standard errors
     where rewards are skewed or few (`estimators.Moments.quantile`).
 
-    Of rewards of 0 and 1 it is Wilson's, see `_wilson`.
+    Of rewards of 0 and 1 it is Wilson's, see `_wilson`; with `predicted`, where they are the same in all of an arm.
 
     With `predicted`, an arm's mean is that of its doubly robust values over all rows (Robins, Rotnitzky & Zhao 1994;
     Chernozhukov et al. 2018): where propensities are estimated, weighting by them alone is as wrong as they are, and
@@ -94,7 +91,8 @@ def arm_means(
         else:
             found = moments(values[:, arm], data.counts, clusters=data.clusters)
         low = high = np.nan
-        if values is None and mine.n_patients > 1 and data.is_binary:
+        no_error = not found.standard_error > 0
+        if (values is None or no_error) and mine.n_patients > 1 and data.is_binary:
             low, high = _wilson(found, 1 / mine.propensities, mine)
         elif mine.n_patients > 1 and found.standard_error > 0:
             low, high = max(found.interval[0], limits[0]), min(found.interval[1], limits[1])
@@ -171,94 +169,6 @@ def utility_of_arms(log: Log, arms: pd.DataFrame) -> pd.DataFrame:
     """The rows of `arms_of` that are of the utility."""
     name = UTILITY if log.data.costs is not None else log.rewarded or UTILITY
     return arms[arms["outcome"] == name]
-
-
-def difference_of_means(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
-    """The difference of two independent means, each given with its interval, and the interval of the difference.
-
-    By squaring and adding the reaches of the two intervals (Newcombe 1998, Statistics in Medicine 17:873, method 10;
-    Zou & Donner 2008).
-
-    Examples
-    --------
-    >>> difference_of_means((0.9, 0.86, 0.93), (0.5, 0.47, 0.54))
-    (0.4, 0.343..., 0.442...)
-    """
-    (mean, low, high), (its, its_low, its_high) = one, other
-    below, above = math.hypot(mean - low, its_high - its), math.hypot(high - mean, its - its_low)
-    return mean - its, mean - its - below, mean - its + above
-
-
-def against_highest(arms: pd.DataFrame, data: LoggedData | None = None) -> pd.DataFrame:
-    """The arm with the highest mean less each other one, with intervals after which it may be said which is the best.
-
-    Parameters
-    ----------
-    arms : DataFrame
-        `arm`, `mean`, `low` and `high`, as `arm_means` has them.
-    data : LoggedData, optional
-        Of the same outcome. Where clusters have patients of several arms, whose means then depend on each other, the
-        ordinary interval of a difference is that of the patients' contributions, by cluster; else see
-        `difference_of_means`.
-
-    Returns
-    -------
-    DataFrame
-        `arm` (the highest), `than`, `value`, `low`, `high`: other arms from the next highest on. Among arms that are
-        truly equal, an interval is above 0 in at most 5 % of logs, however many arms there are.
-
-    Notes
-    -----
-    Where the ordinary 95 % interval of each difference is above 0, the highest arm is the best, and these intervals are
-    given: that an arm was picked for its mean needs no correction if it is better than all others at once (Gutmann &
-    Maymin 1987, Is the selected population the best?). Otherwise some arms may still be worse than the highest, and
-    their intervals hold together (multiple comparisons with the best, Hsu 1996, chapters 4 and 5): the reach of the
-    ordinary interval is multiplied by q / 1.96. With independent normal means that have the errors of these arms and no
-    difference, either the highest is better than all others by 1.96 errors of their difference, or some two arms are
-    q errors apart, with probability 5 % in all. Hsu's own one-sided q would leave out arms that equal the best: of six
-    equal arms some in 22 %. The joint distribution is simulated, as errors are unequal; of two arms q is 1.96.
-    """
-    ranked = arms.sort_values("mean", ascending=False, kind="stable")[["arm", "mean", "low", "high"]]
-    (best, *highest), *others = ranked.itertuples(index=False, name=None)
-    apart = [difference_of_means(highest, mean) for _, *mean in others]
-    if data is not None and data.clusters is not None and data.whole_clusters is None:
-        reaches = [_reach_within_clusters(data, best, arm) for arm, *_ in others]
-        apart = [(value, value - reach, value + reach) for (value, *_), reach in zip(apart, reaches, strict=True)]
-    if not all(low > 0 for _, low, _ in apart):
-        errors = ((ranked["high"] - ranked["low"]) / 2).dropna().to_numpy()
-        stretch = _errors_apart(errors) / Z if len(errors) > 2 else 1.0
-        apart = [(value, *(value + stretch * (end - value) for end in ends)) for value, *ends in apart]
-    rows = [(best, arm, *ends) for (arm, *_), ends in zip(others, apart, strict=True)]
-    return pd.DataFrame(rows, columns=["arm", "than", "value", "low", "high"])
-
-
-def _reach_within_clusters(data: LoggedData, one: str, other: str) -> float:
-    """How far the 95 % interval of the difference of two arms' means reaches, by clusters with patients of both."""
-    contributions = np.zeros(data.n_rows)
-    for name, sign in ((one, 1), (other, -1)):
-        mine = data.actions == data.names.index(name)
-        if mine.any():
-            linearised = snips(1 / data.propensities[mine], data.rewards[mine])
-            contributions[mine] = sign * (linearised - linearised.mean()) * data.n_rows / np.count_nonzero(mine)
-    found = moments(contributions, clusters=data.clusters)
-    return found.quantile * found.standard_error
-
-
-SIMULATED = 20_000
-
-
-def _errors_apart(errors: FloatArray) -> float:
-    """q of `against_highest`, for means of these errors in any unit, (k,)."""
-    means = np.random.default_rng(0).normal(size=(SIMULATED, len(errors))) * errors
-    widest, lead = np.zeros(SIMULATED), np.full((len(errors), SIMULATED), np.inf)
-    for one, other in combinations(range(len(errors)), 2):
-        apart = (means[:, one] - means[:, other]) / math.hypot(errors[one], errors[other])
-        np.maximum(widest, np.abs(apart), out=widest)
-        lead[one], lead[other] = np.minimum(lead[one], apart), np.minimum(lead[other], -apart)
-    named = (lead > Z).any(axis=0)
-    # So many of the others may still be further apart than q.
-    left = max(0, round((1 - LEVEL) * SIMULATED) - int(named.sum()))
-    return max(Z, float(np.sort(widest[~named])[-1 - left]))
 
 
 def refuse_single_patients(source: LogSource, log: Log) -> None:

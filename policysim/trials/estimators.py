@@ -204,6 +204,19 @@ def _unit(numbers: FloatArray) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0 < largest < math.inf else 1.0
 
 
+def one_more(weights: FloatArray, data: LoggedData) -> float:
+    """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
+
+    Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective confidence
+    intervals for proportions and differences of proportions). `weights` are what a row's outcome counts in the
+    difference, (n_rows,).
+    """
+    sums = np.bincount(data.actions, weights * (1 if data.counts is None else data.counts), data.n_actions)
+    sizes = data.by_action()
+    means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
+    return float((means**2).sum() / data.n_patients**2)
+
+
 def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     """One - other, (m,), exactly 0 where they are equal but for rounding."""
     apart = one - other

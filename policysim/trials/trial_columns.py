@@ -30,10 +30,11 @@ from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, problem_of_log
 from policysim.study.sweep import Groups, asked_for, at, at_each, evaluate_each, prepare
-from policysim.trials.arms import against_highest, arm_means, arms_of, utility_of_arms
+from policysim.trials.arms import arm_means, arms_of, utility_of_arms
+from policysim.trials.contrasts import against_highest
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import row_values
-from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, over_splits
+from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments, one_more, over_splits
 from policysim.trials.evidence import shown_gain
 from policysim.utility import COSTS
 
@@ -196,8 +197,13 @@ class _Group(NamedTuple):
 
     def moments(self, contributions: FloatArray, beyond: FloatArray | None = None) -> Moments:
         """Those of what all rows contribute, (n_rows,), in this group; of a difference with `Measure._beyond`."""
-        unseen = 0.0 if beyond is None or not len(self.rows) else _one_more(beyond[self.rows], self.data)
+        unseen = 0.0 if beyond is None or not len(self.rows) else one_more(beyond[self.rows], self.data)
         return moments(contributions[self.rows], self.data.counts, unseen, clusters=self.data.clusters)
+
+    def value(self, contributions: FloatArray, weights: FloatArray | None) -> Moments:
+        """The same of a value; of outcomes 0 and 1 that do not vary at all, with `weights` of rows, as if some did."""
+        found = self.moments(contributions)
+        return found if weights is None or found.standard_error else self.moments(contributions, weights)
 
     def ratio(self, part: FloatArray, whole: FloatArray) -> Moments:
         """The `ratio_of_means` of what all rows contribute, in this group."""
@@ -248,7 +254,7 @@ class Measure:
         for group, gains in zip(self._groups, self._gains, strict=True):
             estimates.append(
                 {
-                    "value": group.moments(values),
+                    "value": group.value(values, weights if self._binary else None),
                     "loss": group.moments(loss),
                     "normalized_loss": group.ratio(loss, self._over_uniform),
                     "benefit_kept": group.ratio(apart["difference"], self._gain),
@@ -293,18 +299,6 @@ class Measure:
         """
         data = self._split.log.data
         return data.of_taken(np.abs(table - other)) / data.propensities if self._binary else None
-
-
-def _one_more(beyond: FloatArray, data: LoggedData) -> float:
-    """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
-
-    Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective confidence
-    intervals for proportions and differences of proportions). `beyond` is `Measure._beyond`.
-    """
-    sums = np.bincount(data.actions, beyond * (1 if data.counts is None else data.counts), data.n_actions)
-    sizes = data.by_action()
-    means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
-    return float((means**2).sum() / data.n_patients**2)
 
 
 def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd.DataFrame:
@@ -484,7 +478,7 @@ def judged_on_splits(
         rows.append((policy.name, value, low, high, NOT_SHOWN if doubted else verdict_of_interval(low, high)))
     judged = pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
     means = utility_of_arms(log, arms_of(log, study.log))
-    judged.attrs["best_arm"] = not doubted and bool((against_highest(means, log.data)["low"] > 0).all())
+    judged.attrs["best_arm"] = not doubted and bool((against_highest(means, log.data, log.predicted)["low"] > 0).all())
     judged.attrs |= {"errors": tuple(doubts.errors), "others": tuple(doubts.others)}
     judged.attrs["clusters"] = 0 if log.data.clusters is None else log.data.n_units
     return judged

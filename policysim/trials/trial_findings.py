@@ -17,7 +17,6 @@ from policies.optimal.optimum import Optimal, OptimalSafe, SameWithinLimits
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE
 from policysim.numbers import rounded
 from policysim.report.findings import NOT_SHOWN, OUTCOME, UTILITY, Findings, hides_of, verdict_of_interval
@@ -27,7 +26,8 @@ from policysim.study.example_patients import example_patients, example_probabili
 from policysim.study.gain import private_choices, prove_loss
 from policysim.study.labels import level_in_words
 from policysim.study.stated_bounds import broken_bounds
-from policysim.trials.arms import against_highest, arms_of, utility_of_arms
+from policysim.trials.arms import arms_of, utility_of_arms
+from policysim.trials.contrasts import against_highest
 from policysim.trials.diagnostics import (
     IMBALANCE,
     LogCaveats,
@@ -124,7 +124,7 @@ def find(
     options, unplaced = _options(study, everyone, named)
     tables = _tables(study, log, problem, everyone, options)
     of_outcome = utility_of_arms(log, tables["arms"])
-    differences = _differences(options, everyone, of_outcome, log.data)
+    differences = _differences(options, everyone, of_outcome, log)
     harmed = _harmed(log, compared, options)
     if doubts.errors:
         differences["verdict"] = NOT_SHOWN
@@ -250,7 +250,7 @@ def limits_of(
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "limit", "value", "low", "high"])
 
 
-def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame, data: LoggedData) -> pd.DataFrame:
+def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFrame, log: Log) -> pd.DataFrame:
     """Each option against A, B against C, what keeps the limits against the same, and the best arm against each other.
 
     Where treatments cost something, the difference in utility has two parts, which follow it: outcome minus costs.
@@ -269,7 +269,7 @@ def _differences(options: pd.DataFrame, everyone: pd.DataFrame, arms: pd.DataFra
             if policy == OptimalSafe.name and same != SAME:
                 against_same = (row[f"{WITHIN}{end}{side}"] for side in ("", "_low", "_high"))
                 rows.append((section, epsilon, option, same, name, *against_same))
-    for best, arm, *apart in against_highest(arms, data).itertuples(index=False, name=None):
+    for best, arm, *apart in against_highest(arms, log.data, log.predicted).itertuples(index=False, name=None):
         rows.append((ARM, math.nan, best, arm, outcome, *apart))
     table = pd.DataFrame(rows, columns=["section", "epsilon", "option", "than", "outcome", "value", "low", "high"])
     # Fewer costs are better.

@@ -11,7 +11,8 @@ import pandas as pd
 
 from policysim.logs.load_log import load_log
 from policysim.study.study_reader import load_study
-from policysim.trials.arms import arms_of, difference_of_means
+from policysim.trials.arms import arms_of
+from policysim.trials.contrasts import against_highest
 
 HEAD = """
 [data]
@@ -139,5 +140,8 @@ def told_of_arms(path):
     study = load_study(path)
     log = load_log(study.log)
     arms = arms_of(log, study.log)
-    first, second = arms[arms["outcome"] == log.rewarded][["mean", "low", "high"]].to_numpy()
-    return difference_of_means(second, first), first, second
+    arms = arms[arms["outcome"] == log.rewarded]
+    first, second = arms[["mean", "low", "high"]].to_numpy()
+    highest, _, value, low, high = against_highest(arms, log.data, log.predicted).iloc[0]
+    difference = (value, low, high) if highest == arms["arm"].iloc[1] else (-value, -high, -low)
+    return difference, first, second

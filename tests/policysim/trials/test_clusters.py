@@ -18,7 +18,8 @@ from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData
 from policysim.study.study_reader import load_study
 from policysim.trials import trial_columns, trial_report
-from policysim.trials.arms import against_highest, arm_means, difference_of_means
+from policysim.trials.arms import arm_means
+from policysim.trials.contrasts import against_highest, difference_of_means
 from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit
 from policysim.trials.estimators import moments

@@ -15,7 +15,7 @@ from policies.catalogue import make_policy
 from policysim.report.findings import verdict_of_interval
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import evidence, trial_columns
-from policysim.trials.arms import difference_of_means
+from policysim.trials.contrasts import difference_of_means
 from policysim.trials.diagnostics import LogCaveats
 from policysim.trials.trial_columns import compare_log
 from policysim.trials.trial_findings import find

@@ -10,12 +10,11 @@ from scipy.stats import t as student
 
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.arms import (
-    against_highest,
     arm_means,
     arms_elsewhere,
     difference_from_one_arm,
-    difference_of_means,
 )
+from policysim.trials.contrasts import against_highest, difference_of_means
 from policysim.trials.estimate_value import cross_fit, direct_method
 
 NAMES = ("a", "b", "c")
