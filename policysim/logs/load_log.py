@@ -71,6 +71,8 @@ class Log:
         propensities are estimated, or there are adjusters.
     shown : mapping of str to LoggedData
         Of outcomes that are missing or censored, numbers to be averaged.
+    others_predicted : mapping of str to array, (n_rows, n_actions)
+        The same as `predicted` of each outcome that is not the rewards.
     censored : DataFrame
         Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORING`.
     deciding : tuple of DecidingColumn
@@ -94,6 +96,7 @@ class Log:
     undeclared: pd.DataFrame | None = None
     predicted: FloatArray | None = None
     shown: Mapping[str, LoggedData] = field(default_factory=dict)
+    others_predicted: Mapping[str, FloatArray] = field(default_factory=dict)
     censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORING))
     n_untreated: int = 0
     deciding: tuple[DecidingColumn, ...] = ()
@@ -269,9 +272,13 @@ def log_of(source: LogSource, decisions: LoggedDecisions) -> Log:
     data = with_propensities(source.propensity, data, covariates, parts)
     incomplete = Incomplete.of(data, covariates, ~np.isnan(data.rewards), parts)
     data, outcomes, shown, censored = _completed(source, used, incomplete)
-    predicted = None
+    predicted, others = None, dict[str, FloatArray]()
     if data.counts is None and (source.propensity == ESTIMATE or used.adjusters is not None):
         predicted = incomplete.predicted(data, STACKED)  # by trees, which are grown on rows
+        complete = {name: replace(data, rewards=values, observed=None) for name, values in outcomes.items()}
+        for name, other in (complete | shown).items():
+            if not (np.isnan(other.rewards).any() or np.array_equal(other.rewards, data.rewards)):
+                others[name] = incomplete.predicted(other, STACKED)
     return Log(
         data=data,
         records=used.records,
@@ -283,6 +290,7 @@ def log_of(source: LogSource, decisions: LoggedDecisions) -> Log:
         raw=used.raw,
         adjusters=used.adjusters,
         predicted=predicted,
+        others_predicted=others,
         shown=shown,
         n_untreated=decisions.data.of(decisions.data.actions < 0).n_patients,
     )

@@ -197,7 +197,7 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
         if is_real(column):
             blocks.append(column.to_numpy(dtype=np.float64)[:, None])
             continue
-        if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
+        if not has_words(column):
             raise DataError(
                 f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...]."
             )
@@ -216,7 +216,17 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
 
 def is_real(column: pd.Series) -> bool:
     """Whether a column holds numbers, or bool as 0 and 1."""
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
+    types = pd.api.types
+    truth = types.is_bool_dtype(column) and not isinstance(column.dtype, pd.CategoricalDtype)
+    return truth or (types.is_numeric_dtype(column) and not types.is_complex_dtype(column))
+
+
+def has_words(column: pd.Series) -> bool:
+    """Whether a column holds text or categories; object columns may hold anything."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype):  # of which dictionaries have a type for their values
+        return pd.api.types.is_string_dtype(column) or hasattr(dtype.pyarrow_dtype, "value_type")
+    return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
 
 
 def patients_by_code(codes: IntArray, counts: IntArray | None, n_codes: int) -> IntArray:

@@ -218,11 +218,13 @@ def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str 
         )
     if tables.are_three:  # of which rows are not matched yet
         return None
-    for name in [name for name in source.features if name in tables.features.columns]:
-        if decides_outcome(summarise(tables.features[name], name), outcome):
+    kinds = dict.fromkeys(source.adjust_for, "column") | dict.fromkeys(source.features, "feature")
+    for name, kind in kinds.items():
+        if name in tables.features.columns and decides_outcome(summarise(tables.features[name], name), outcome):
+            where = "" if kind == "feature" else " of adjust_for"
             return (
-                f"cannot be the outcome: the feature {toml_text(name)} decides it, so treatment cannot change it: did "
-                "it come after treatment? Leave it out"
+                f"cannot be the outcome: the {kind} {toml_text(name)}{where} decides it, so treatment cannot change "
+                "it: did it come after treatment? Leave it out"
             )
     return None
 

@@ -140,7 +140,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
 
     `source` says what is done with rows without an outcome, and which outcomes are possible: no interval leaves them.
     The utility comes first: the outcome less what the arm costs. What is missing or censored is made up for by a model,
-    as in `Log.shown`. Where outcomes are modelled for all rows (`Log.predicted`) the utility has doubly robust means.
+    as in `Log.shown`. Where outcomes are modelled for all rows (`Log.predicted`) means are doubly robust.
     """
     unit = source.utility_range == source.default_range
     excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
@@ -154,7 +154,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
             own = log.shown.get(name) or replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
             at_horizon = source.follow_up and name not in source.outcome
             limits = source.ends_of(name) if unit and source.outcome.get(name) else UNBOUNDED
-            means = arm_means(own, (0.0, 1.0) if at_horizon else limits)
+            means = arm_means(own, (0.0, 1.0) if at_horizon else limits, log.others_predicted.get(name))
         gaps = log.data.by_action(~np.isfinite(values))
         means.insert(0, "outcome", name)
         means.insert(3, "missing", excluded if name == rewarded or (name in log.shown and not gaps.any()) else gaps)

@@ -227,28 +227,38 @@ def _clusters(log: Log) -> Iterator[str]:
 
 
 def _left_out(log: Log, source: LogSource) -> list[str]:
-    """Columns of the file that nothing is said of, in which arms differ beyond chance, also after weighting.
+    """Columns of the file that nothing is said of, in which arms differ beyond chance, also after weighting."""
+    if log.undeclared is None or not log.undeclared.shape[1]:
+        return []
+    differing = _differing(log.data.of(log.undeclared.index.to_numpy()), log.undeclared)
+    differing = differing[~differing["name"].isin([column.name for column in log.deciding])]  # which are named already
+    more = f" (and {len(differing) - NAMED} more columns)" if len(differing) > NAMED else ""
+    rows = differing.head(NAMED).itertuples(index=False, name=None)
+    return [_left_out_words(name, difference, chance, source) + more for name, difference, chance in rows]
+
+
+def _differing(data: LoggedData, columns: pd.DataFrame) -> pd.DataFrame:
+    """Columns, as `read_adjusters` has them, in which arms differ beyond chance after weighting, the worst first.
 
     The standardised difference of two arms, see `balance_of`, is then about normal with variance 1 / n_i + 1 / n_j, n
     the `effective_sizes`; it is tested at `DOUBTFUL`, shared by all columns and pairs of arms (Bonferroni), and must be
     beyond `IMBALANCE`.
+
+    Returns
+    -------
+    DataFrame
+        `name`, how far two arms are `apart`, and by which `chance`, of the two that differ most.
     """
-    if log.undeclared is None or not log.undeclared.shape[1]:
-        return []
-    data, values = log.data.of(log.undeclared.index.to_numpy()), log.undeclared.to_numpy(dtype=np.float64)
+    values = columns.to_numpy(dtype=np.float64)
     largest = np.abs(values).max(axis=0)
     values = values / np.where(largest > 0, largest, 1)  # the squares of large numbers are no numbers
     apart = standardised_differences(data, values, (10 * ROUNDING) ** 2)[:, 1]
     errors = np.array([math.sqrt(1 / one + 1 / other) for one, other in combinations(effective_sizes(data), 2)])
     chances = 2 * ndtr(-apart / errors[:, None]) * apart.size
-    pairs, columns = np.nonzero((apart > IMBALANCE) & (chances < DOUBTFUL))
-    names = [str(log.undeclared.columns[column][0]) for column in columns.tolist()]
-    found = pd.DataFrame({"name": names, "apart": apart[pairs, columns], "chance": chances[pairs, columns]})
-    found = found[~found["name"].isin([column.name for column in log.deciding])]  # which are named already
-    worst = found.sort_values(["apart", "chance"], ascending=[False, True], kind="stable").drop_duplicates("name")
-    more = f" (and {len(worst) - NAMED} more columns)" if len(worst) > NAMED else ""
-    rows = worst.head(NAMED).itertuples(index=False, name=None)
-    return [_left_out_words(name, difference, chance, source) + more for name, difference, chance in rows]
+    pairs, places = np.nonzero((apart > IMBALANCE) & (chances < DOUBTFUL))
+    names = [str(columns.columns[place][0]) for place in places.tolist()]
+    found = pd.DataFrame({"name": names, "apart": apart[pairs, places], "chance": chances[pairs, places]})
+    return found.sort_values(["apart", "chance"], ascending=[False, True], kind="stable").drop_duplicates("name")
 
 
 def _left_out_words(name: str, difference: float, chance: float, source: LogSource) -> str:
@@ -344,7 +354,7 @@ def _weights(data: LoggedData, own: BoolArray, group: BoolArray) -> Weights:
 
 
 def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
-    """Where a declared lot does not look like one: Pearson's chi-square tests of the arms, and of each feature."""
+    """Where a declared lot does not look like one: chi-square tests of the arms and each feature, and `_differing`."""
     k = log.data.n_actions
     doubtful = f"propensity = {lot_words(propensity) if isinstance(propensity, tuple) else toml_string(propensity)}"
     chances = lot(propensity, k)
@@ -366,6 +376,13 @@ def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
             found.append(
                 f"{doubtful} is doubtful: who got which treatment depends on {name} (a randomisation gives that "
                 f"with probability {chance:.1g}); without the true propensities every number here is biased."
+            )
+    if log.adjusters is not None:
+        for name, apart, chance in _differing(log.data, log.adjusters).itertuples(index=False, name=None):
+            found.append(
+                f"{doubtful} is doubtful: {name}, which is adjusted for, differs between arms (standardised difference "
+                f"{apart:.2f}, by chance with probability {chance:.1g}). If it came after treatment, adjusting for it "
+                "takes a part of the effect away: leave it out of adjust_for."
             )
     return found
 

@@ -1,6 +1,8 @@
 """read_log: from files and data frames to a data frame that evaluate_log takes."""
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from policysim.files.bad_rows import DataError
@@ -166,3 +168,21 @@ def test_ids_without_the_zeros_of_the_others_are_one_line_without_ids():
     asked = {"treatment": "arm", "outcome": "y", "propensity": "equal", "id": "pid"}
     with pytest.raises(DataError, match=r"^outcomes: pid: lacks the zeros in front of 40 ids of features: [^\n]*$"):
         read_log(**three_tables(range(40)), **asked)
+
+
+def test_covariates_backed_by_arrow_count_as_those_of_numpy():
+    rng = np.random.default_rng(1)
+    columns = {
+        "arm": rng.choice(["x", "y"], 200),
+        "cured": rng.integers(2, size=200),
+        "severity": rng.choice(["mild", "severe"], 200),
+        "smoker": rng.integers(2, size=200).astype(bool),
+        "age": rng.integers(20, 80, 200),
+    }
+    plain = pd.DataFrame(columns).assign(site=pd.Categorical(rng.choice(["north", "south"], 200)))
+    arrow = plain.convert_dtypes(dtype_backend="pyarrow")
+    arrow["site"] = plain["site"].astype(str).astype(pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string())))
+    assert all(isinstance(dtype, pd.ArrowDtype) for dtype in arrow.dtypes)
+    halves, given = np.full((200, 2), 0.5), {"treatment": "arm", "outcome": "cured", "propensity": "equal"}
+    of_plain, of_arrow = (evaluate_log(read_log(frame, **given), halves) for frame in (plain, arrow))
+    assert (of_plain.value, of_plain.interval) == (of_arrow.value, of_arrow.interval)

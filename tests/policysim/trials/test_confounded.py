@@ -89,6 +89,46 @@ def test_in_a_randomised_trial_a_column_that_differs_is_named_but_no_outcome_and
     assert "no randomisation of patients" in said[0]
 
 
+def mediated(folder, data):
+    """A trial in which an arm moves a marker and its `ill`, which is the outcome turned round, with these lines."""
+    rng = np.random.default_rng(5)
+    arm = rng.integers(2, size=600)
+    cured = (rng.random(600) < 0.35 + 0.27 * arm).astype(int)
+    marker = (rng.normal(size=600) + 0.8 * arm).round(3)
+    frame = pd.DataFrame(
+        {"arm": arm, "cured": cured, "ill": 1 - cured, "marker": marker, "sex": rng.integers(2, size=600)}
+    )
+    world = World(lambda *_: frame, 600, f"outcome = {{ cured = 1.0 }}\n{LOT}\n{data}", "sex = { levels = [0, 1] }")
+    return load_study(written(world, folder, rng))
+
+
+def test_what_came_after_treatment_is_not_adjusted_for_in_silence(tmp_path):
+    study = mediated(tmp_path, 'adjust_for = ["marker"]')
+    (said,) = log_caveats(load_log(study.log), study.log).errors
+    assert said.startswith('propensity = "equal" is doubtful: marker, which is adjusted for, differs between arms')
+    assert said.endswith("leave it out of adjust_for.")
+    with pytest.raises(ValueError, match="the column ill of adjust_for decides it"):
+        load_log(mediated(tmp_path, 'adjust_for = ["ill"]').log)
+
+
+def test_all_outcomes_have_doubly_robust_means_whichever_comes_first(tmp_path):
+    """Two horizons in either order, and an outcome of weight 0: the same means."""
+    rng = np.random.default_rng(8)
+    z, arm = rng.normal(size=500), rng.integers(2, size=500)
+    treated = (rng.random(500) < 1 / (1 + np.exp(-1.5 * z))).astype(int)
+    years = rng.exponential(np.exp(-z)).round(6)
+    frame = pd.DataFrame({"arm": treated, "years": years, "status": 1, "z": z.round(4), "ill": arm})
+    means = []
+    for horizon in ("[1, 0.3]", "[0.3, 1]"):
+        data = FOLLOWED.replace("horizon = 1", f"horizon = {horizon}") + '\npropensity = "estimate"\nadjust_for = ["z"]'
+        study = load_study(written(World(lambda *_: frame, 500, data, "ill = { levels = [0, 1] }"), tmp_path, rng))
+        means.append(arms_of(load_log(study.log), study.log).set_index(["outcome", "arm"])["mean"])
+    assert means[0].sort_index().to_numpy() == pytest.approx(means[1].sort_index().to_numpy(), abs=0.01)
+    weighted = frame.assign(free=years > 1).groupby("arm")["free"].mean()
+    told = means[0].loc["free of status at years = 1"]
+    assert abs(told["pill"] - told["wait"]) < 0.5 * abs(weighted[1] - weighted[0])
+
+
 def followed(tmp_path, horizon, draw=censored_in_one_arm):
     """The study and the log of a trial with follow-up to some horizons."""
     data = FOLLOWED.replace("horizon = 1", f"horizon = {horizon}")
