@@ -17,6 +17,7 @@ _WORDS = {
         utility benefit result mortality adverse toxicity complication readmitted readmission hospitalised hospitalized
         loss cost progression days weeks months survival los followup follow fu post after end endpoint discharge off
         ae sae dropout withdrawal withdrawn compliance adherence censoring propensity pscore qaly qalys
+        actual received rescue switch switched crossover change chg pchg aval aeser aesev aeout aeterm dthfl
     """,
     "period": "time hour hours day days week weeks wk month months mo year years yr",
 }
@@ -58,7 +59,16 @@ def is_id(name: str) -> bool:
 
 
 DIGITS, MOST_DIGITS = "0123456789", 9
-_LATER_BY = re.compile(r"(?:^|[^a-z0-9])0*[1-9][0-9]* ?(?:d|days?|w|wks?|weeks?|m|mo|months?|y|yrs?|years?)$")
+# "stroke_14d", "sbp_d28", "crp_v3" (of visits the first is often that before treatment), and CDISC's "TRT01A".
+_UNITS = "d|days?|w|wks?|weeks?|m|mo|months?|y|yrs?|years?"
+_LATER_BY = re.compile(
+    rf"(?:^|[^a-z0-9])0*[1-9][0-9]* ?(?:{_UNITS})$"
+    rf"|[^a-z0-9](?:{_UNITS})0*[1-9][0-9]*$"
+    r"|[^a-z0-9]v0*(?:[2-9]|[1-9][0-9]+)$"
+    r"|^trt[0-9]+[ap]$"
+)
+# How REDCap names the boxes of one question: "race___1", "race___2".
+_BOXES = "___"
 
 
 def sounding_later(names: Sequence[str]) -> list[str]:
@@ -68,6 +78,8 @@ def sounding_later(names: Sequence[str]) -> list[str]:
     --------
     >>> sounding_later(["age", "cd40", "cd420", "arm", "death28", "pain_week4", "stroke_14d", "x1", "x2"])
     ['cd420', 'arm', 'death28', 'pain_week4', 'stroke_14d']
+    >>> sounding_later(["sbp_d0", "sbp_d28", "AVAL_W4", "TRT01A", "dose_actual", "race___1", "race___2"])
+    ['sbp_d28', 'AVAL_W4', 'TRT01A', 'dose_actual']
     """
     stems = [name.rstrip(DIGITS) for name in names]
     numbers = [int(name[len(stem) :][:MOST_DIGITS] or 0) for name, stem in zip(names, stems, strict=True)]
@@ -78,7 +90,7 @@ def sounding_later(names: Sequence[str]) -> list[str]:
     later = []
     for name, stem, number in zip(names, stems, numbers, strict=True):
         words = words_of(name)
-        again = len("".join(words)) > 1 and 0 < first.get(stem, number) < number
+        again = len("".join(words)) > 1 and not stem.endswith(_BOXES) and 0 < first.get(stem, number) < number
         counted = number > 0 and says(name, "period")
         after = says(name, "after") or says(name, "status") or is_follow_up(name)
         treatment = bool(words) and words <= WORDS["treatment"]
