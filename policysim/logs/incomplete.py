@@ -100,20 +100,20 @@ def estimate_observed(
 
     In each arm by the stacked classifiers of `estimate_propensities`, cross-fitted: where few outcomes are missing, a
     single regression with many columns makes some of these probabilities tiny. In an arm where fewer than ten outcomes
-    are missing, or fewer than ten are not, it is the share of those that are observed. Arguments are those of
-    `estimate_propensities`; `observed` says which rows have an outcome. Only in these the number is of use: in the
-    others it is the probability that the outcome is missing.
+    are missing, or fewer than ten are not, or all of either are in one part, it is the share of those that are
+    observed. Arguments are those of `estimate_propensities`; `observed` says which rows have an outcome. Only in these
+    the number is of use: in the others it is the probability that the outcome is missing.
     """
     chances = np.ones(data.n_rows)
     for action in np.unique(data.actions):
         rows = np.flatnonzero(data.actions == action)
         codes = observed[rows].astype(np.intp)
         arm = replace(data.of(rows), actions=codes, names=("missing", "observed"))
-        sizes, parts_of_arm = arm.by_action(), None if parts is None else parts[rows]
-        by_share = sizes.min() < FEWEST_ROWS or not covariates.patients.shape[1]
-        if not by_share and parts_of_arm is not None:  # a part must leave some of both to the others
-            by_share = min(len(np.unique(parts_of_arm[codes == code])) for code in (0, 1)) < 2
-        if by_share:
+        sizes = arm.by_action()
+        parts_of_arm = dealt_parts(codes, clusters=arm.clusters) if parts is None else parts[rows]
+        # A part must leave some of both to the others: of clusters, one may have all that are missing.
+        in_one_part = min(len(np.unique(parts_of_arm[codes == code])) for code in (0, 1)) < 2
+        if in_one_part or sizes.min() < FEWEST_ROWS or not covariates.patients.shape[1]:
             chances[rows] = sizes[codes] / sizes.sum()
         else:
             chances[rows] = estimate_propensities(covariates.of(rows), arm, parts_of_arm)

@@ -406,5 +406,5 @@ def _chance_of_feature(log: Log, name: str) -> float:
         return min(1.0, float(np.nanmin(tests, initial=1.0)) * int(varying.sum()))
     crossed = np.zeros((len(labels), data.n_actions), dtype=np.intp)
     np.add.at(crossed, (levels, data.actions), 1 if data.counts is None else data.counts)
-    crossed = crossed[crossed.sum(axis=1) > 0]
+    crossed = crossed[crossed.sum(axis=1) > 0][:, crossed.sum(axis=0) > 0]
     return float(chi2_contingency(crossed).pvalue) if len(crossed) > 1 else 1.0

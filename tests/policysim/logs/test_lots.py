@@ -1,5 +1,7 @@
 """Unequal allocation: a declared ratio, and the shares of the arms; what a wrong one does, and what it costs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,12 @@ def test_what_is_declared_is_doubted_where_the_arms_are_not_like_it_and_only_the
     assert said['"equal"'][0].startswith('propensity = "equal" is doubtful: the treatments have control 260, drug 185')
     assert said['"equal"'][0].endswith("which a randomisation gives with probability 0.0004.")
     assert said["{ control = 1, drug = 2 }"][0].startswith("propensity = 1:2 is doubtful: the treatments have control")
+
+
+def test_an_arm_that_nobody_got_makes_the_shares_doubtful(read):
+    log, source = read(trial(), '"equal"')
+    data = replace(log.data, names=(*log.data.names, "surgery"))
+    assert "surgery 0" in log_caveats(replace(log, data=data), source).errors[0]
 
 
 @pytest.mark.parametrize("propensity", ['"arm shares"', "{ control = 260, drug = 185 }"])

@@ -91,3 +91,15 @@ def test_outcomes_of_simulated_logs_do_not_predict_the_treatment():
     found = read_log(table.assign(outcome_ill=table["arm"], patient=range(300)), **options)
     assert found["propensity"].tolist() == read_log(table, **options)["propensity"].tolist()
     assert {"outcome_ill", "patient"} <= set(found.columns)
+
+
+@pytest.mark.usefixtures("few_trees")
+@pytest.mark.parametrize("within", [False, True])
+def test_a_cluster_may_have_lost_all_its_outcomes_and_no_other_any(within):
+    frame = trial(4).assign(village=np.arange(900) // 30)
+    frame["arm"] = frame["arm"] % 2 if within else frame["village"] % 2
+    frame["success"] = (np.arange(900) % 3 > 0).astype(float)
+    frame.loc[frame["village"] == 0, "success"] = np.nan
+    log = read_log(frame.drop(columns="chance"), propensity="equal", **OPTIONS)
+    found = evaluate_log(log, np.tile([1.0, 0.0], (900, 1)), clusters="village", covariates=["state"])
+    assert found.value == pytest.approx(2 / 3, abs=0.06) and 0 < found.standard_error < 0.1
