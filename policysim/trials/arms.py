@@ -21,6 +21,7 @@ from policysim.logs.log_source import EXCLUDE, LogSource
 from policysim.logs.outcome_models import FEWEST_ROWS, robust_values
 from policysim.logs.toml_text import toml_text
 from policysim.report.findings import OUTCOME, UTILITY
+from policysim.study.checks import UPPER
 from policysim.trials.estimate_value import CrossFit, mean_of
 from policysim.trials.estimators import (
     NOTHING,
@@ -54,8 +55,7 @@ def arm_means(
     -------
     DataFrame, a row for each arm in the order of `data.names`
         `arm` (name), `rows` (patients who were given it), `mean` (in the reward's unit; NaN without rows), `low` and
-        `high` (ends of the interval; NaN with fewer than two rows, or if no two rewards differ, unless all of the log's
-        are 0 or 1).
+        `high` (ends of the interval; NaN with fewer than two rows, or if no two rewards differ and any is possible).
 
     Notes
     -----
@@ -90,12 +90,8 @@ def arm_means(
             found = weighted_mean(mine)
         else:
             found = moments(values[:, arm], data.counts, clusters=data.clusters)
-        low = high = np.nan
-        no_error = not found.standard_error > 0
-        if (values is None or no_error) and mine.n_patients > 1 and data.is_binary:
-            low, high = _wilson(found, 1 / mine.propensities, mine)
-        elif mine.n_patients > 1 and found.standard_error > 0:
-            low, high = max(found.interval[0], limits[0]), min(found.interval[1], limits[1])
+        weighted_shares = data.is_binary and (values is None or not found.standard_error > 0)
+        low, high = (_wilson if weighted_shares else _within)(found, mine, limits)
         rows.append((name, mine.n_patients, found.mean, low, high))
     return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
 
@@ -106,7 +102,25 @@ def weighted_mean(patients: LoggedData) -> Moments:
     return moments(linearised, patients.counts, clusters=patients.clusters)
 
 
-def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float, float]:
+def _within(found: Moments, arm: LoggedData, limits: tuple[float, float]) -> tuple[float, float]:
+    """The 95 % interval of an arm's mean within the limits of rewards; NaN for fewer than two patients.
+
+    If all of m rewards are the same, at most a share of 1 - .025^(1/m) of patients have another one, but for 2.5 %
+    (Clopper & Pearson 1934): the interval holds the mean if these have any reward that is possible. It is NaN if any
+    reward is.
+    """
+    if arm.n_patients < 2:
+        return math.nan, math.nan
+    low, high = found.interval
+    if found.standard_error == 0:
+        others = 1 - (1 - UPPER) ** (1 / _effective_units(1 / arm.propensities, arm))
+        low, high = (found.mean + others * (limit - found.mean) for limit in limits)
+        return (low, high) if math.isfinite(high - low) else (math.nan, math.nan)
+    # A doubly robust mean may be beyond the limits.
+    return min(found.mean, max(low, limits[0])), max(found.mean, min(high, limits[1]))
+
+
+def _wilson(found: Moments, arm: LoggedData, _: tuple[float, float]) -> tuple[float, float]:
     """Wilson's (1927) 95 % interval of an arm's weighted share v: all p with (v - p)^2 <= z^2 p (1 - p) / m, in [0, 1].
 
     With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance, but at
@@ -119,13 +133,13 @@ def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float
     intervals for proportions with small expected number of positive counts estimated from survey data); where all
     rewards are the same it is that of clusters.
     """
+    if arm.n_patients < 2:
+        return math.nan, math.nan
+    weights = 1 / arm.propensities
     # Of outcomes that are made up for by a model the mean may be outside by a little.
     n, share, z = found.n, min(max(found.mean, 0.0), 1.0), found.student
-    no_error = found.standard_error == 0 or share in (0, 1)
-    if no_error and arm.clusters is not None:
-        m = effective_size(np.bincount(arm.clusters, weights * arm.known.weights).astype(np.float64))
-    elif no_error:
-        m = effective_size(weights * arm.known.weights, arm.counts)
+    if found.standard_error == 0 or share in (0, 1):
+        m = _effective_units(weights, arm)
     else:
         # The error of independent patients has n - 1, a share's n: with equal weights m is n.
         variance = found.standard_error**2 * (1 if arm.clusters is not None else (n - 1) / n)
@@ -133,6 +147,14 @@ def _wilson(found: Moments, weights: FloatArray, arm: LoggedData) -> tuple[float
     centre = (share + z**2 / (2 * m)) / (1 + z**2 / m)
     reach = z / (1 + z**2 / m) * float(np.sqrt(share * (1 - share) / m + (z / (2 * m)) ** 2))
     return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def _effective_units(weights: FloatArray, arm: LoggedData) -> float:
+    """The effective number of an arm's patients with an outcome, or of its clusters, by the weights of its rows."""
+    known = weights * arm.known.weights
+    if arm.clusters is None:
+        return effective_size(known, arm.counts)
+    return effective_size(np.bincount(arm.clusters, known).astype(np.float64))
 
 
 def arms_of(log: Log, source: LogSource) -> pd.DataFrame:

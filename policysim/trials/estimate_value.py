@@ -16,7 +16,6 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of, summed
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
-from policysim.numbers import rounded
 from policysim.progress import SILENT, Progress
 from policysim.trials.estimators import (
     MODEL_BIAS,
@@ -266,7 +265,7 @@ def estimate_value(
     if kind.contribution is None:  # of few folds it is Student's
         reach = found.reach * found.standard_error
         interval = found.mean - reach, found.mean + reach
-    caveats += range_caveats("the value", found.mean, interval, (0.0, 1.0), rounded) if log.is_binary else []
+    caveats += range_caveats("the value", found.mean, interval, (0.0, 1.0)) if log.is_binary else []
     caveats += weight_caveats(ess, log.n_patients, clip, clipped) if kind.contribution else []
     caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
     thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []

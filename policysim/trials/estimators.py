@@ -9,7 +9,7 @@ value with what it takes to judge it; what may be wrong with one is said in word
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from scipy.special import stdtrit
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.html_table import html_table
 from policysim.logs.log_frame import LoggedData, averaged, summed
+from policysim.numbers import plain, rounded
 from policysim.study.checks import UPPER, Z
 
 
@@ -372,25 +373,30 @@ def weight_caveats(ess: float, n_patients: int, clip: float | None, clipped_shar
 
 # An interval that holds so much of what is possible says next to nothing.
 NEARLY_EVERYTHING = 0.9
+# At most so many digits tell an impossible value from the limit.
+MOST_DIGITS = 9
 
 
-def range_caveats(
-    what: str, value: float, interval: Sequence[float], limits: tuple[float, float], written: Callable[[float], str]
-) -> list[str]:
+def range_caveats(what: str, value: float, interval: Sequence[float], limits: tuple[float, float]) -> list[str]:
     """A value that is impossible, and an interval that holds nearly all values that are possible.
 
-    `what` has the value, as the subject of a sentence; `written` writes a number.
+    `what` has the value, as the subject of a sentence.
     """
     low, high = limits
-    possible = f"{written(low)} to {written(high)}"
+    possible = f"{plain(low)} to {plain(high)}"
     if not low - ROUNDING * abs(low) <= value <= high + ROUNDING * abs(high):
+        limit = low if value < low else high
+        # With as many digits as tell it from the limit.
+        digits = next(
+            (digits for digits in range(2, 9) if rounded(value, digits=digits) != rounded(limit, digits=digits)), 9
+        )
         return [
-            f"{what} is {written(value)}, which is impossible ({possible} are possible): a few patients who hardly had "
-            "a chance of their treatment decide it. Check their propensities."
+            f"{what} is {rounded(value, digits=digits)}, which is impossible ({possible} are possible): a few patients "
+            "who hardly had a chance of their treatment decide it. Check their propensities."
         ]
     if interval[1] - interval[0] >= NEARLY_EVERYTHING * (high - low) > 0:
         return [
-            f"{what} may be nearly anything: its 95 % interval is {written(interval[0])} to {written(interval[1])}, "
+            f"{what} may be nearly anything: its 95 % interval is {rounded(interval[0])} to {rounded(interval[1])}, "
             f"and {possible} are possible."
         ]
     return []

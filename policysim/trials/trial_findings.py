@@ -18,7 +18,6 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
-from policysim.numbers import rounded
 from policysim.report.findings import NOT_SHOWN, OUTCOME, UTILITY, Findings, hides_of, verdict_of_interval
 from policysim.study.checks import LEVEL, UPPER
 from policysim.study.declared import LoggedStudy
@@ -202,7 +201,7 @@ def _doubtful_values(study: LoggedStudy, options: pd.DataFrame, arms: pd.DataFra
     return [
         text
         for name, value, *ends in rows
-        for text in range_caveats(f"The mean {what} of {name}", value, ends, study.utility_range, rounded)
+        for text in range_caveats(f"The mean {what} of {name}", value, ends, study.utility_range)
     ]
 
 

@@ -102,3 +102,22 @@ def test_an_arm_that_one_patient_got_is_in_no_interval():
     found = against_highest(arm_means(data, predicted=predicted), data, predicted)
     two = found[found["than"].ne("c") & found["arm"].ne("c")]
     assert found["low"].isna().sum() + len(two) == 2 and two["low"].notna().all()
+
+
+def test_an_arm_whose_rewards_do_not_vary_has_an_interval_where_rewards_have_limits():
+    costs = np.random.default_rng(5).normal(-500, 50, 100)
+    actions, rewards = np.repeat([0, 1], 100), np.append(np.zeros(100), costs)
+    arms = arm_means(LoggedData(actions, rewards, np.full(200, 0.5), NAMES[:2]), (-1000.0, 0.0))
+    # So many of 100 may have another cost, and it is 1,000 at most (Clopper and Pearson).
+    assert arms["low"][0] == pytest.approx(-1000 * (1 - 0.025 ** (1 / 100))) and arms["high"][0] == 0
+    assert against_highest(arms)["low"][0] > 400
+    alone = arm_means(LoggedData(actions, rewards, np.full(200, 0.5), NAMES[:2]))
+    assert np.isnan(alone["low"][0]) and alone["low"][1] < -490
+
+
+def test_a_doubly_robust_mean_beyond_the_limits_is_in_its_own_interval():
+    rng = np.random.default_rng(6)
+    predicted = np.tile([0.99, 0.5], (60, 1))
+    data = LoggedData(np.arange(60) % 2, rng.uniform(0.97, 1, 60), np.full(60, 0.02), NAMES[:2])
+    arms = arm_means(replace(data, rewards=np.where(data.actions == 0, 1.0, data.rewards)), (0.0, 1.0), predicted)
+    assert arms["mean"][0] > 1 and arms["low"][0] <= arms["mean"][0] <= arms["high"][0]
