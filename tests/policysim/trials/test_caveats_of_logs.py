@@ -137,7 +137,7 @@ def test_a_level_of_which_nobody_got_an_arm_or_has_an_outcome_is_named_as_soon_a
 def test_an_impossible_value_and_an_interval_of_nearly_everything_are_called_that():
     one, other = (range_caveats("A", *each, (0.0, 1.0)) for each in ((1.2, (0.4, 2.0)), (0.5, (0.04, 0.96))))
     assert "A is 1.2, which is impossible (0 to 1 are possible)" in one[0]
-    assert "A may be nearly anything: its 95 % interval is 0.04 to 0.96" in other[0]
+    assert "A may be nearly anything: its 95 % interval is 0.040 to 0.96" in other[0]
     assert range_caveats("A", 1.0359, (0.9, 1.0), (0.0, 1.0))[0].startswith("A is 1.04, which is impossible")
     assert not range_caveats("A", 0.5, (0.1, 0.9), (0.0, 1.0))
     assert not range_caveats("A", 1.0, (1.0, 1.0), (0.0, 1.0))
