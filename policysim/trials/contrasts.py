@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.outcome_models import robust_values
 from policysim.study.checks import LEVEL, Z
 from policysim.trials.estimators import Moments, moments, one_more, snips
@@ -74,9 +74,8 @@ def against_highest(
     (best, *highest), *others = ranked.itertuples(index=False, name=None)
     apart = [difference_of_means(highest, mean) for _, *mean in others]
     deviations = np.diag(((ranked["high"] - ranked["low"]) / 2).dropna().to_numpy())
-    contributions = None if data is None else _dependent_contributions(data, predicted)
-    if data is not None and contributions is not None:
-        pairs = _pairs(data, contributions)
+    if data is not None and (predicted is not None or (data.clusters is not None and data.whole_clusters is None)):
+        pairs = _pairs(data, means_and_deviations(data, predicted)[1])
         reaches = [_reach(pairs, best, arm) for arm, *_ in others]
         apart = [(value, value - reach, value + reach) for (value, *_), reach in zip(apart, reaches, strict=True)]
         deviations = _deviations(pairs)
@@ -87,21 +86,25 @@ def against_highest(
     return pd.DataFrame(rows, columns=["arm", "than", "value", "low", "high"])
 
 
-def _dependent_contributions(data: LoggedData, predicted: FloatArray | None) -> FloatArray | None:
-    """What each row adds to the mean of each arm, (n_rows, k), where means depend on each other; else None."""
+def means_and_deviations(data: LoggedData, predicted: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """The mean of each arm, (k,), NaN without rows, and what each row adds to its error, (n_rows, k).
+
+    As in `arms.arm_means`: doubly robust with `predicted`, else weighted, so that an arm's error is of its own rows.
+    """
     if predicted is not None:
-        return robust_values(data, predicted)
-    if data.clusters is None or data.whole_clusters is not None:
-        return None
-    contributions = np.zeros((data.n_rows, data.n_actions))
+        values = robust_values(data, predicted)
+        means: FloatArray = averaged(values, data.counts)
+        return means, values - means
+    means, deviations = np.full(data.n_actions, np.nan), np.zeros((data.n_rows, data.n_actions))
     for arm in np.unique(data.actions):
-        mine = data.actions == arm
-        linearised = snips(1 / data.propensities[mine], data.rewards[mine])
-        contributions[mine, arm] = (linearised - linearised.mean()) * data.n_rows / np.count_nonzero(mine)
-    return contributions
+        mine = data.of(rows := data.actions == arm)
+        linearised = snips(1 / mine.propensities, mine.rewards, mine.counts)
+        means[arm] = averaged(linearised, mine.counts)
+        deviations[rows, arm] = (linearised - means[arm]) * data.n_patients / mine.n_patients
+    return means, deviations
 
 
-def _pairs(data: LoggedData, contributions: FloatArray) -> dict[tuple[str, str], Moments]:
+def _pairs(data: LoggedData, deviations: FloatArray) -> dict[tuple[str, str], Moments]:
     """The difference of the means of each two arms that have two patients, by their names."""
     known = [arm for arm, n in enumerate(data.by_action(data.known.weights > 0)) if n > 1]
     pairs = {}
@@ -109,7 +112,7 @@ def _pairs(data: LoggedData, contributions: FloatArray) -> dict[tuple[str, str],
         # Of a rare outcome an arm may have none, and then no variance.
         weights = np.where(np.isin(data.actions, (one, other)), 1 / data.propensities, 0.0)
         unseen = one_more(weights, data) if data.is_binary else 0.0
-        apart = contributions[:, one] - contributions[:, other]
+        apart = deviations[:, one] - deviations[:, other]
         pairs[data.names[one], data.names[other]] = moments(apart, data.counts, unseen, clusters=data.clusters)
     return pairs
 

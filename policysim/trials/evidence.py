@@ -19,8 +19,8 @@ from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.outcome_models import PENALTIES, contrasts
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.arms import weighted_mean
-from policysim.trials.estimators import Moments, combined
+from policysim.trials.contrasts import means_and_deviations
+from policysim.trials.estimators import Moments, combined, moments
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
@@ -249,6 +249,9 @@ def power_of(options: pd.DataFrame, n: int, spread: float | None) -> pd.DataFram
     return pd.DataFrame(rows, columns=["epsilon", "option", "what", "gain", "patients"])
 
 
+CONFOUNDING = ["better", "other", "of", "ratio", "value", "at_limit"]
+
+
 def e_value(ratio: float) -> float:
     """R + sqrt(R (R - 1)) of a risk ratio, below 1 of its inverse (VanderWeele & Ding 2017, Annals, table 2).
 
@@ -261,12 +264,13 @@ def e_value(ratio: float) -> float:
     return above + math.sqrt(above * (above - 1))
 
 
-def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
+def confounding_needed(data: LoggedData, better: str, predicted: FloatArray | None = None) -> pd.DataFrame:
     """E-values of an arm against the first, or the second best where it is the first.
 
     Of rewards of 0 and 1 there are two, for the ratio of successes and for that of failures: where nearly all succeed,
     the former is near 1 whatever an arm does. The interval is that of the logarithm of the ratio, by the delta method,
-    with the arms' means and errors as `arm_means` has them.
+    from what each row adds to both means (`contrasts.means_and_deviations`). `predicted` is what the arms' means are
+    doubly robust by, (n_rows, k).
 
     Returns
     -------
@@ -275,20 +279,20 @@ def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
         `value` of the ratio and `at_limit` of the end of its 95 % interval that is nearer to 1 (1 where the interval
         holds 1). No row where an outcome below 0 or an arm without any leaves no ratio.
     """
-    arms = {name: data.of(data.actions == arm) for arm, name in enumerate(data.names)}
-    found = {name: weighted_mean(own) for name, own in arms.items() if own.n_patients > 1}
+    means, deviations = means_and_deviations(data, predicted)
+    known = [arm for arm, n_patients in enumerate(data.by_action()) if n_patients > 1]
+    one, others = data.names.index(better), [arm for arm in known if data.names[arm] != better]
+    if one not in known or not others or data.known.rewards.min() < 0:
+        return pd.DataFrame(columns=CONFOUNDING)
+    other = others[0] if others[0] == 0 else max(others, key=lambda arm: float(means[arm]))
+    kinds = {"successes": (means, 1), "failures": (1 - means, -1)} if data.is_binary else {"means": (means, 1)}
     rows = []
-    others = [name for name in found if name != better]
-    if better in found and others and data.known.rewards.min() >= 0:
-        other = others[0] if others[0] == data.names[0] else max(others, key=lambda name: found[name].mean)
-        # Of independent patients 1.96 errors.
-        reach = [found[name].standard_error * found[name].student for name in (better, other)]
-        means = np.array([found[name].mean for name in (better, other)])
-        kinds = {"successes": means, "failures": 1 - means} if data.is_binary else {"means": means}
-        for of, each in kinds.items():
-            if each.min() > 0:
-                log_ratio = math.log(each[0] / each[1])
-                limit = max(0.0, abs(log_ratio) - math.hypot(reach[0] / each[0], reach[1] / each[1]))
-                ratio = math.exp(log_ratio)
-                rows.append((better, other, of, ratio, e_value(ratio), e_value(math.exp(limit))))
-    return pd.DataFrame(rows, columns=["better", "other", "of", "ratio", "value", "at_limit"])
+    for of, (levels, sign) in kinds.items():
+        if levels[[one, other]].min() > 0:
+            relative = sign * (deviations[:, one] / levels[one] - deviations[:, other] / levels[other])
+            found = moments(relative, data.counts, clusters=data.clusters)
+            log_ratio = math.log(levels[one] / levels[other])
+            limit = max(0.0, abs(log_ratio) - found.student * found.standard_error)
+            ratio = math.exp(log_ratio)
+            rows.append((better, data.names[other], of, ratio, e_value(ratio), e_value(math.exp(limit))))
+    return pd.DataFrame(rows, columns=CONFOUNDING)

@@ -330,7 +330,7 @@ def _tables(
         **({} if log.data.clusters is None else {"clusters": log.data.n_units}),
     }
     estimated = study.log.propensity == ESTIMATE
-    confounding = confounding_needed(log.data, str(now["best_arm"].iloc[0]))
+    confounding = confounding_needed(log.data, str(now["best_arm"].iloc[0]), log.predicted)
     lettered = options[options["section"] == OPTION]
     return {
         "limits": limits_of(study, problem, options, everyone),

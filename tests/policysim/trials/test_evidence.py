@@ -10,6 +10,7 @@ from scipy.stats import norm
 from small_trials import ARMS, make_trial, small_study
 
 from policysim.logs.log_frame import LoggedData
+from policysim.trials.arms import arm_means
 from policysim.trials.estimators import Moments, over_splits
 from policysim.trials.evidence import LOOKS, confounding_needed, e_value, heterogeneity, power_of, shown_gain
 
@@ -33,7 +34,7 @@ def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_int
     assert (found.better, found.other, found.ratio) == ("pill", "wait", pytest.approx(1.5))
     assert found.value == pytest.approx(1.5 + np.sqrt(1.5 * 0.5))
     assert failures.ratio == pytest.approx(0.4 / 0.6) and failures.value == pytest.approx(e_value(1.5))
-    error = np.sqrt(0.4 / (0.6 * (n - 1)) + 0.6 / (0.4 * (n - 1)))
+    error = np.sqrt((0.4 / 0.6 + 0.6 / 0.4) / n * 3 * n / (3 * n - 1))
     assert found.at_limit == pytest.approx(e_value(1.5 * np.exp(-1.959964 * error)), rel=1e-5)
     second = confounding_needed(replace(data, actions=(actions + 2) % 3), "wait")
     assert second["other"][0] == "pill"  # of which more are well than under the drip
@@ -41,6 +42,20 @@ def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_int
     assert little["at_limit"][0] == 1.0
     assert confounding_needed(replace(data, rewards=rewards - 1), "pill").empty
     assert confounding_needed(replace(data, rewards=rewards + 1), "pill")["of"].tolist() == ["means"]
+
+
+def test_e_values_are_of_the_doubly_robust_means_that_arms_have():
+    """Of the ill, who fare worse, more get the pill: it looks worse, and is not."""
+    rng = np.random.default_rng(3)
+    ill = rng.integers(2, size=2000)
+    actions = (rng.random(2000) < 0.2 + 0.6 * ill).astype(int)
+    rewards = (rng.random(2000) < 0.7 - 0.4 * ill).astype(float)
+    data = LoggedData(actions, rewards, np.where(actions, 0.3, 0.7), ARMS[:2])  # too simple a model of who got it
+    predicted = np.column_stack([0.7 - 0.4 * ill] * 2)
+    wait, pill = arm_means(data, predicted=predicted)["mean"]
+    found = confounding_needed(data, "pill", predicted).iloc[0]
+    assert found["ratio"] == pytest.approx(pill / wait) and found["at_limit"] == 1
+    assert confounding_needed(data, "pill")["ratio"][0] < 0.8
 
 
 def test_where_nearly_all_succeed_the_failures_tell():
