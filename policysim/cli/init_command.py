@@ -48,21 +48,13 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, by answers of the user."""
     from policysim.errors import UsageError
-    from policysim.files.many_files import csv_name
     from policysim.files.terminal import complain, print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import columns_table, read_columns
     from policysim.logs.init_questions import InitAnswers
     from policysim.logs.study_text import checked, study_text
 
-    path, stated = chosen.data, chosen_format(chosen)
-    if not path.name:
-        raise UsageError(f"init needs a file of patients, got {str(path)!r}")
-    out = chosen.out or path.with_name(csv_name(path)).with_suffix(".toml")
-    if out.suffix != ".toml":
-        raise UsageError(f"--out must end in .toml, got {str(out)!r}")
-    if out.exists():
-        raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
+    path, stated, out = chosen.data, chosen_format(chosen), _study_path(chosen)
     columns = read_columns(path, stated)
     typed = {option: getattr(chosen, option.replace("-", "_")) for option in QUESTIONS}
     answers = InitAnswers(
@@ -95,6 +87,22 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         say(screen)
     return 0
+
+
+def _study_path(chosen: argparse.Namespace) -> Path:
+    """Where the study file is to be written."""
+    from policysim.errors import UsageError
+    from policysim.files.many_files import csv_name
+
+    data: Path = chosen.data
+    if not data.name:
+        raise UsageError(f"init needs a file of patients, got {str(data)!r}")
+    out: Path = chosen.out or data.with_name(csv_name(data)).with_suffix(".toml")
+    if out.suffix != ".toml":
+        raise UsageError(f"--out must end in .toml, got {str(out)!r}")
+    if out.exists():
+        raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
+    return out
 
 
 def _prompt(text: str) -> str:

@@ -91,19 +91,26 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         codes=codes,
     )
     unknown_values = _unknown(table, source)
-    features = {name: replace(each, unknown=unknown_values.get(name, ())) for name, each in source.features.items()}
+    features = {
+        name: replace(feature, unknown=unknown_values.get(name, ())) for name, feature in source.features.items()
+    }
     source = replace(source, utility_range=_range(table, source), unknown=unknown_values, features=features)
     _refuse_two_uses(table, source)
+    _refuse_logistic(table, source)
     if source.repeats and TABLE not in files:
         table.fail("three files are joined by id, which must be unique in each: join them into one first", "cluster")
-    weights = [1] if follow_up else [weight for weight in outcome.values() if weight]
-    others = [number for numbers in codes.values() for number in numbers.values() if number not in (0, 1)]
-    if source.outcome_model == LOGISTIC and weights and (weights != [1] or others):
+    return source
+
+
+def _refuse_logistic(table: TomlTable, source: LogSource) -> None:
+    """A logistic model goes with one outcome of 0 and 1, or with being free of an event."""
+    weights = [1] if source.follow_up else [weight for weight in source.outcome.values() if weight]
+    codes = {number for numbers in source.codes.values() for number in numbers.values()}
+    if source.outcome_model == LOGISTIC and weights and (weights != [1] or not codes <= {0, 1}):
         table.fail(
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
             "model",
         )
-    return source
 
 
 def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
