@@ -208,11 +208,7 @@ FEW_OUTCOMES = {"arm": ["A"] * 230 + ["B"] * 10, "cured": [0.0, 1.0] * 119 + [np
     ("columns", "changed", "said"),
     [
         (ABOVE_1, {"assigned": "pscore"}, f"trial.csv:101: row 100: pscore: {NO_CHANCE} the row got, got '1.5'"),
-        (
-            {"pscore": [0.5] * 239 + [0]},
-            {"assigned": "pscore"},
-            "trial.csv:241: row 240: pscore: must be a probability",
-        ),
+        ({"pscore": [0.5] * 239 + [0]}, {"assigned": "pscore"}, "trial.csv:241: row 240: pscore: must be a"),
         ({"weight": [2, 3]}, {"assigned": "weight"}, "(so are 240 rows); it looks like a weight 1/p: give p"),
         ({"arm": ["A"] * 231 + ["B"] * 9}, {}, f"--treatment: arm {OF_ARMS}; it has 2 values: A, B, the rarest in 9"),
         (FEW_OUTCOMES, {}, "arm: B has 8 patients with an outcome, each arm needs 10"),
@@ -585,9 +581,8 @@ def test_outcomes_are_no_features_unless_the_user_names_them(init):
 
 def test_a_second_treatment_is_no_feature_unless_the_user_names_it(init):
     """Case 22: a SMART with a1, response1, a2 and y."""
-    frame = trial(a1=["x", "y"], response1=[0, 1], a2=["x", "y"], y=np.linspace(-1, 2, N)).drop(
-        columns=["arm", "cured"]
-    )
+    frame = trial(a1=["x", "y"], response1=[0, 1], a2=["x", "y"], y=np.linspace(-1, 2, N))
+    frame = frame.drop(columns=["arm", "cured"])
     asked = init(frame, "--treatment", "a1")
     assert asked.code == 2
     assert "no second treatment (rules over several stages are not learned here: see docs/trials.md)" in asked.err
@@ -777,7 +772,5 @@ def test_compare_takes_what_is_written_whatever_the_table(tmp_path, read_study, 
     source = read_study(out)
     assert 0 < load_rows(source, show=False).data.n_rows <= len(frame)
     assert list(source.features) == list(tomllib.loads(out.read_text(encoding="utf-8"))["data"]["features"])
-    code = main(
-        ["compare", str(out), "--brief", "--policy", "uniform", "--epsilon", "1", "--out", str(tmp_path / "out")]
-    )
-    assert code == 0, capsys.readouterr().err
+    asked = ["--brief", "--policy", "uniform", "--epsilon", "1", "--out", str(tmp_path / "out")]
+    assert main(["compare", str(out), *asked]) == 0, capsys.readouterr().err
