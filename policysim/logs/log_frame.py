@@ -61,8 +61,8 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
         raise DataError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
     if len(log) < FEWEST_ROWS:
         raise DataError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
-    known = _declared(log[ACTION], actions)
-    codes, names = level_codes(Levels(ACTION, known), log[ACTION]), tuple(map(str, known))
+    values = _declared(log[ACTION], actions)
+    codes, names = level_codes(Levels(ACTION, values), log[ACTION]), tuple(map(str, values))
     rewards, propensities = numbers(log[REWARD]), numbers(log[PROPENSITY])
     outside = ~((propensities > 0) & (propensities <= 1))
     bad, table = BadRows(), DataTable("log", log)
@@ -132,10 +132,10 @@ def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> F
     return distributions(DataTable("probabilities", pd.DataFrame(rows, columns=list(names))), rows, names)[0]
 
 
-def one_of(value: object, known: Sequence[str], name: str) -> None:
-    """ValueError unless `value` is a known name."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {name}={value!r}.")
+def one_of(value: object, allowed: Sequence[str], name: str) -> None:
+    """ValueError unless `value` is one of the words that are allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}.")
 
 
 def as_list(values: object) -> list[Any] | None:
@@ -152,13 +152,13 @@ def check_seed(seed: object) -> None:
 def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
-        known = as_list(actions) or []
-        keys = set(map(level_key, known))
-        if not known or len(keys) < len(known) or MISSING in keys:
+        values = as_list(actions) or []
+        keys = set(map(level_key, values))
+        if not values or len(keys) < len(values) or MISSING in keys:
             raise ValueError(
                 f"actions must be distinct actions, got actions={actions!r}; 1, 1.0 and True are the same."
             )
-        return known
+        return values
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories)
     try:

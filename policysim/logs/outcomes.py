@@ -128,23 +128,20 @@ def _check_unit(table: DataTable, columns: LogColumns, column: str, values: Floa
     outside = np.isfinite(values) & ((values < 0) | (values > 1))
     if not outside.any():
         return
-    name, others = toml_text(column), np.unique(values[outside])
-    inside = values[np.isfinite(values) & ~outside]
-    are_codes = len(others) <= MOST_OTHERS and bool((others == np.round(others)).all())
-    are_codes = are_codes and bool(np.isin(inside, (0, 1)).all())
-    meant = ", ".join(f"{value:g} = ..." for value in np.unique(values[np.isfinite(values)])) if are_codes else ""
-    for other in others if are_codes else [None]:
-        rows = outside if other is None else values == other
-        hint = ""
-        if other is None:
-            hint = f"; range = [LOWEST, HIGHEST] in [data] is that of the utility, {outcome_formula(columns)}"
-        elif bad.show:
-            hint = (
-                f"; in [data] write unknown = {{ {name} = [{other:g}] }} if it means unknown, outcome = {{ {name} = "
-                f"{{ {meant} }} }} with the utility of each value if these are codes, or else range = [LOWEST, HIGHEST]"
-            )
-        must = "must be within [0, 1], or declare the range"
-        bad.add_values(table, rows, column, table[column].array, must, hint=hint, once=True)
+    cells, must = table[column].array, "must be within [0, 1], or declare the range"
+    name, finite, codes = toml_text(column), values[np.isfinite(values)], np.unique(values[outside])
+    are_whole = len(codes) <= MOST_OTHERS and bool((codes == np.round(codes)).all())
+    if not (are_whole and np.isin(finite[(finite >= 0) & (finite <= 1)], (0, 1)).all()):
+        hint = f"; range = [LOWEST, HIGHEST] in [data] is that of the utility, {outcome_formula(columns)}"
+        bad.add_values(table, outside, column, cells, must, hint=hint, once=True)
+        return
+    utilities = ", ".join(f"{value:g} = ..." for value in np.unique(finite))
+    for code in codes:
+        hint = (
+            f"; in [data] write unknown = {{ {name} = [{code:g}] }} if it means unknown, outcome = {{ {name} = "
+            f"{{ {utilities} }} }} with the utility of each value if these are codes, or else range = [LOWEST, HIGHEST]"
+        )
+        bad.add_values(table, values == code, column, cells, must, hint=hint if bad.show else "", once=True)
 
 
 def _check_range(
