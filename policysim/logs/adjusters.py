@@ -19,6 +19,8 @@ from policysim.logs.log_frame import covariate_matrix, is_real
 # Levels of fewer rows than this are one, and the name of it; and of the mark of a missing number.
 FEWEST_OF_LEVEL = 10
 OTHERS, NO_NUMBER = "others", "missing"
+# The first of two levels, in words.
+ANOTHER = "another"
 # Of a log's rows, so many are looked at for columns that differ between arms; of more, every so many-th.
 LOOKED_AT = 10_000
 # So many columns are looked at.
@@ -75,6 +77,22 @@ def _of_words(table: DataTable, name: str) -> pd.DataFrame:
     columns = columns[[label for label in dict.fromkeys([*labels.values(), OTHERS]) if label in columns]]
     # The first of two says all.
     return columns.iloc[:, 1:] if columns.shape[1] == 2 else columns
+
+
+def as_read(columns: pd.DataFrame) -> pd.DataFrame:
+    """Columns of `read_adjusters` as they were: a number is NaN, and a word "another", where it is not told."""
+    values, places = columns.to_numpy(dtype=np.float64), dict[str, dict[str, int]]()
+    for place, column in enumerate(columns.columns):
+        places.setdefault(column[0], {})[column[1]] = place
+    found: dict[str, pd.Series] = {}
+    for name, own in places.items():
+        if "" in own:
+            missing = values[:, own[NO_NUMBER]] > 0 if NO_NUMBER in own else False
+            found[name] = pd.Series(np.where(missing, np.nan, values[:, own[""]]))
+        else:
+            indicators = np.column_stack([1 - values[:, list(own.values())].sum(axis=1), values[:, list(own.values())]])
+            found[name] = pd.Series(np.array([ANOTHER, *own])[indicators.argmax(axis=1)])
+    return pd.DataFrame(found, index=range(len(columns)))
 
 
 def with_means(columns: FloatArray) -> FloatArray:

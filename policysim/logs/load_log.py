@@ -17,7 +17,7 @@ from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import codes_of_keys, level_wanted, missing_hint
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers, read_table
-from policysim.logs.adjusters import Covariates, read_adjusters, undeclared
+from policysim.logs.adjusters import Covariates, as_read, read_adjusters, undeclared
 from policysim.logs.censoring import CENSORING, check_horizons, free_at, read_times
 from policysim.logs.clusters import DecidingColumn, deciding_columns, read_clusters, repeated_ids, require_clusters
 from policysim.logs.incomplete import Incomplete
@@ -115,9 +115,11 @@ class Log:
 
     @cached_property
     def covariates(self) -> pd.DataFrame:
-        """The features of the rows that are used: levels, and numbers as they were before they were cut."""
-        levels = self.space.decode(self.records)
-        return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
+        """Features and adjusters of the rows that are used; numbers as they were before they were cut."""
+        known = self.space.decode(self.records)
+        for more in (self.raw, None if self.adjusters is None else as_read(self.adjusters)):
+            known = known if more is None else known.assign(**{str(name): more[name] for name in more})
+        return known
 
     @property
     def confounders_are_finer(self) -> bool:

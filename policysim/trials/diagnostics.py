@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2_contingency, chisquare, f_oneway
 
 from policies.arrays import ROUNDING, BoolArray, FloatArray
-from policysim.logs.adjusters import with_means
+from policysim.logs.adjusters import as_read, with_means
 from policysim.logs.clusters import patients_of_clusters
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
@@ -27,7 +27,7 @@ from policysim.logs.toml_text import toml_string, toml_text, toml_value
 from policysim.logs.treatments import lot
 from policysim.numbers import several
 from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
-from policysim.trials.overlap import levels_in_words, where_caveats, without_arm, without_outcome
+from policysim.trials.overlap import find_holes, levels_in_words, where_caveats, without_arm, without_outcome
 
 POINTS = 41  # of each curve of propensities
 
@@ -230,11 +230,16 @@ def _left_out(log: Log, source: LogSource) -> list[str]:
     """Columns of the file that nothing is said of, in which arms differ beyond chance, also after weighting."""
     if log.undeclared is None or not log.undeclared.shape[1]:
         return []
-    differing = _differing(log.data.of(log.undeclared.index.to_numpy()), log.undeclared)
+    data = log.data.of(log.undeclared.index.to_numpy())
+    differing = _differing(data, log.undeclared)
     differing = differing[~differing["name"].isin([column.name for column in log.deciding])]  # which are named already
     more = f" (and {len(differing) - NAMED} more columns)" if len(differing) > NAMED else ""
-    rows = differing.head(NAMED).itertuples(index=False, name=None)
-    return [_left_out_words(name, difference, chance, source) + more for name, difference, chance in rows]
+    columns, said = as_read(log.undeclared), []
+    for name, difference, chance in differing.head(NAMED).itertuples(index=False, name=None):
+        measured = f"standardised difference {difference:.2f}, by chance with probability {chance:.1g}"
+        holes = [hole.in_words(data.names[hole.action]) for hole in find_holes(data, columns[[name]])]
+        said.append(_left_out_words(name, measured, holes, source) + more)
+    return said
 
 
 def _differing(data: LoggedData, columns: pd.DataFrame) -> pd.DataFrame:
@@ -261,12 +266,16 @@ def _differing(data: LoggedData, columns: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values(["apart", "chance"], ascending=[False, True], kind="stable").drop_duplicates("name")
 
 
-def _left_out_words(name: str, difference: float, chance: float, source: LogSource) -> str:
-    measured = f"standardised difference {difference:.2f}, by chance with probability {chance:.1g}"
+def _left_out_words(name: str, measured: str, holes: Sequence[str], source: LogSource) -> str:
     if lot_words(source.propensity):
         return (
             f"{name} differs between arms ({measured}), and the study says nothing of it: if it is from before "
             "treatment, this is no randomisation of patients."
+        )
+    if holes:
+        return (
+            f"{name} differs between arms, after weighting, too ({measured}), and cannot be adjusted for: {holes[0]}. "
+            "If it is from before treatment, the log cannot tell what it does from what the treatment does."
         )
     return (
         f"{name} differs between arms, after weighting, too ({measured}), and is not adjusted for: if it is from "

@@ -111,6 +111,36 @@ def test_what_came_after_treatment_is_not_adjusted_for_in_silence(tmp_path):
         load_log(mediated(tmp_path, 'adjust_for = ["ill"]').log)
 
 
+@pytest.mark.parametrize("column", ["dose", "ward", "site"])
+def test_a_column_that_decides_the_treatment_is_neither_adjusted_for_nor_proposed(column, tmp_path):
+    """Doses of one arm alone, wards that have one arm, two sites of which each has one."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=600)
+    arm = (rng.random(600) < 1 / (1 + np.exp(-1.5 * z))).astype(int)
+    cured = (rng.random(600) < 1 / (1 + np.exp(-1.5 * z))).astype(int)
+    columns = {
+        "dose": np.where(arm, rng.integers(5, 50, 600), 0),
+        "ward": np.where(arm, rng.choice(["w1", "w2"], 600), rng.choice(["w3", "w4"], 600)),
+        "site": np.where(arm, "north", "south"),
+    }
+    frame = pd.DataFrame({"arm": arm, "cured": cured, "z": z.round(3), "sex": rng.integers(2, size=600)})
+    world = World(
+        lambda *_: frame.assign(**{column: columns[column]}),
+        600,
+        'outcome = { cured = 1.0 }\npropensity = "estimate"',
+        "sex = { levels = [0, 1] }",
+        f'adjust_for = ["z", "{column}"]',
+    )
+    adjusted = load_study(written(world, tmp_path, rng)).log
+    (said, *_) = log_caveats(load_log(adjusted), adjusted).errors
+    assert said.startswith("no overlap, ") and f"{column} " in said.partition(": nobody got ")[0]
+    left_out = load_study(written(replace(world, adjusted='adjust_for = ["z"]'), tmp_path, rng)).log
+    doubts = log_caveats(load_log(left_out), left_out)
+    said = " ".join([*doubts.errors, *doubts.others])
+    told = {"dose": "and cannot be adjusted for: dose ", "ward": "ward is left out of the study", "site": ""}
+    assert told[column] in said and f'"{column}"]' not in said
+
+
 def test_all_outcomes_have_doubly_robust_means_whichever_comes_first(tmp_path):
     """Two horizons in either order, and an outcome of weight 0: the same means."""
     rng = np.random.default_rng(8)
