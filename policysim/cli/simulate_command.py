@@ -69,7 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.course.simulation import planned, simulate, simulated_screen
     from policysim.errors import EXIT_CHECK, UsageError
     from policysim.files.terminal import print_json, progress_bar, say
-    from policysim.study.study_reader import beside_log
+    from policysim.study.study_reader import beside_log, check_simulated_log
 
     study, policy, whole = _wanted(chosen)
     writer: AbstractContextManager[Any] = nullcontext()
@@ -78,6 +78,7 @@ def run(chosen: argparse.Namespace) -> int:
         from policysim.course.simulated_log import check_log_path, open_simulated_log
 
         check_log_path(log)  # before anything is computed
+        check_simulated_log(log)
     with progress_bar("step") as progress:
         try:
             way = planned(

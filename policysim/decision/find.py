@@ -39,7 +39,7 @@ from policysim.report.findings import (
     hides_of,
     verdict_of_versions,
 )
-from policysim.report.weighed import LEAST_MOVED, Weighed, printed_rows, unit_of_exchange
+from policysim.report.weighed import LEAST_MOVED, Letters, Weighed, printed_rows, unit_of_exchange
 from policysim.study.declared import CohortStudy
 from policysim.study.gain import trace
 from policysim.study.labels import counted_illustrative, level_in_words
@@ -90,6 +90,8 @@ class DecisionDetails:
         The letters of the two pairs: what hides everything and C; B and A.
     pairs : tuple of pairs of letters
         Whose differences are columns of the table.
+    broken : mapping of letter to tuple of str
+        Which limits of the study each option breaks, in words; without those that break none.
     lead_weight : float
         What one of the leading outcome weighs; 0 for symptoms, each of which has a weight of its own; NaN where none
         leads.
@@ -155,6 +157,7 @@ class DecisionDetails:
     hiding: tuple[str, str]
     leaking: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
+    broken: Mapping[str, tuple[str, ...]]
     lead_weight: float
     unit: str
     unit_weight: float
@@ -386,6 +389,15 @@ def _warnings(evidence: Evidence) -> list[str]:
     return [*first, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
 
 
+def _broken_limits(evidence: Evidence, now: Letters) -> dict[str, tuple[str, ...]]:
+    """Which limits of the study each option with a letter breaks."""
+    study = evidence.study
+    if study is None:
+        return {}
+    rows = pd.DataFrame([{**row, "policy": letter} for letter, row in now.items()])
+    return broken_bounds(evidence.problem, study.at_most, study.capacity, rows, evidence.labels.outcomes)
+
+
 def _details(
     evidence: Evidence,
     letters: Sequence[Lettered],
@@ -423,6 +435,7 @@ def _details(
         hiding=pairs[0],
         pairs=tuple(printed),
         leaking=pairs[1],
+        broken=_broken_limits(evidence, now),
         lead_weight=lead_weight,
         unit="" if unit is None else titles[unit],
         unit_weight=unit_weight,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.fitted import FittedPolicy
+from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import OwnTable
@@ -111,13 +112,17 @@ def _of_study(
     chosen = replace(chosen, epsilons=values, epsilon=printable((chosen.epsilon,))[0])
     problem = build_problem(chosen)
     usable, left_out = usable_policies(chosen.first_policies, problem, named=not everything)
+    named = [] if policies is None or everything else usable
+    if not named and (chosen.at_most or chosen.capacity):
+        # Where the study has limits, the best draw within them is an option, whatever A, B and C do.
+        named = [name for name in usable if name == OptimalSafe.name]
     evidence = gather(
         problem,
         labels_of(chosen, problem),
         [chosen.policy(name) for name in usable],
         epsilon=chosen.epsilon,
         epsilons=values,
-        named=() if policies is None or everything else usable,
+        named=named,
         study=chosen,
         prices=prices,
         progress=progress,

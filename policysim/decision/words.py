@@ -9,7 +9,7 @@ from typing import Any
 
 from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential, ExponentialFitted
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
 from policysim.decision.behind import tables_behind
 from policysim.decision.find import DecisionDetails
@@ -64,7 +64,7 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     trace, behind = tuple(_trace(findings)), tuple(tables_behind(findings, labels))
     screen = Screen(
         title=labels.title,
-        advice=advice(findings, labels, seen),
+        advice=_beyond_limits(findings) + advice(findings, labels, seen),
         about=_about(labels),
         options=_introduced(findings),
         lines=tuple(_lines(findings, labels)),
@@ -145,6 +145,17 @@ def _hides_best(findings: Findings) -> str:
         f"drawn at random, with chances that depend on the record; hides it up to ε = {epsilon}: a treatment changes "
         f"the odds of any fact by at most a factor of {rounded(details.odds)}{best}"
     )
+
+
+def _beyond_limits(findings: Findings) -> str:
+    """Which of A and B break limits of the study, and what does not, before one of them is advised; "" for neither."""
+    details: DecisionDetails = findings.details
+    broken = [f"{letter} ({', '.join(details.broken[letter])})" for letter in "AB" if letter in details.broken]
+    if not broken:
+        return ""
+    safe = [letter for letter, row in lettered_now(findings).items() if row["policy"] == OptimalSafe.name]
+    best = "".join(f"; {letter} is the best private draw within them" for letter in safe)
+    return f"Beyond the limits of this study: {' and '.join(broken)}{best}. Without these limits: "
 
 
 def advice(findings: Findings, labels: Labels, seen: str) -> str:

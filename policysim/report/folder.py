@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from envs.toml_reader import require_file
+from envs.toml_reader import require_file, text_of
 from policysim.errors import OutputError, UsageError
 from policysim.files.terminal import json_text, print_json, say
 from policysim.files.whole_files import has_content, is_unfinished, write_files
@@ -148,17 +148,39 @@ def versions_of(report: Contents) -> dict[str, str]:
 
 
 def write_report(folder: Path, report: Contents, files: Mapping[str, bytes]) -> None:
-    """Write what `folder_files` made; OutputError if a study or scenario that no run of ours wrote would be lost."""
+    """Write what `folder_files` made, and remove what an earlier report had there that this one has not.
+
+    OutputError if a file would be lost that no run of ours wrote.
+    """
     manifest = folder / MANIFEST
+    earlier = _results_of(manifest)
     if not manifest.exists() and not is_unfinished(manifest):
-        results = report.named.values()
-        for name, content in report.files.items():
+        # A run that was interrupted leaves no manifest, but its page or that of the run before it.
+        own, named = report.files if (folder / PAGE).exists() else files, report.named.values()
+        for name, content in own.items():
             path = folder / name
-            if name not in results and os.path.lexists(path) and not has_content(path, content):
+            if name not in named and os.path.lexists(path) and not has_content(path, content):
                 raise OutputError(
                     f"{path} is there already, and is not the one that the report keeps: name another folder"
                 )
     write_files(folder, files, report.data.files)
+    digests = report.data.digests()
+    for name, digest in earlier.items():
+        path = folder / name
+        if name in files or ".." in path.parts or Path(name).is_absolute() or path.parent.is_symlink():
+            continue
+        with suppress(OSError):  # it is gone, or a link, or may not be removed
+            if digests is not None and digests.of_file(path) == digest:
+                path.unlink()
+
+
+def _results_of(manifest: Path) -> dict[str, str]:
+    """The files of an earlier report and their digests; none of what is no manifest."""
+    try:
+        results = json.loads(text_of(manifest))["results"]
+        return {str(name): str(digest) for name, digest in results.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def print_report(

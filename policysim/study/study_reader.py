@@ -27,6 +27,7 @@ from envs.toml_reader import (
 )
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
+from policysim.errors import OutputError
 from policysim.files.csv_format import RECOGNISED
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
@@ -115,6 +116,13 @@ def beside_log(log: Path, name: str, study: Study) -> dict[str, bytes]:
     place = name if name in study_names() else os.path.relpath(study_path(name), log.parent)
     document = {"made_by": "policysim simulate", "study": place, "sha256": study.digest}
     return {_beside(log).name: json_text(document).encode()}
+
+
+def check_simulated_log(log: Path) -> None:
+    """OutputError if a log that a simulation is to write is there, and no simulation wrote it."""
+    beside = _beside(log)
+    if log.exists() and not (beside.exists() or is_unfinished(beside)):
+        raise OutputError(f"{log.as_posix()}: is there already, and no simulation wrote it: name another file")
 
 
 def study_of(log: Path) -> Study | None:

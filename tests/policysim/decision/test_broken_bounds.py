@@ -173,3 +173,20 @@ def test_bounds_that_cannot_be_are_one_line(path, capsys, options, code, message
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert message in said.err
+
+
+def test_the_first_sentence_names_options_beyond_the_limits_and_the_best_draw_within_them(problem, report):
+    out, screen = report
+    options = pd.read_csv(out / "options.csv").set_index("option")
+    letter = options.index[options["policy"] == "optimal-safe"][0]
+    advice = " ".join(screen.partition("A small study")[2].partition("Choose ")[0].split())
+    named = []
+    fewest = np.eye(problem.n_actions)[np.full(problem.n_records, (problem.prior @ problem.outcomes["death"]).argmin())]
+    for option, table in (("A", fewest), ("B", table_of(problem, "optimal"))):
+        outcomes, shares = expected(problem, table)
+        words = [f"more than {m:g} {TITLES[o]} per patient" for o, m in BOUNDS["at_most"].items() if outcomes[o] > m]
+        words += ["gives pill to more than 10 of 100 patients"] if shares["pill"] > 0.1 else []
+        named += [f"{option} ({', '.join(words)})"] if words else []
+    assert named
+    within = f"{letter} is the best private draw within them. Without these limits:"
+    assert advice == f"Beyond the limits of this study: {' and '.join(named)}; {within}"

@@ -77,3 +77,29 @@ def test_an_unknown_figure_is_refused_before_anything_is_computed(study, tmp_pat
         r"policysim: --figures: must be among \w.*, separated by commas, got 'histogram'\n", capsys.readouterr().err
     )
     assert not (tmp_path / "none").exists()
+
+
+def test_a_report_replaces_no_file_that_no_report_wrote(study, tmp_path, capsys):
+    own = tmp_path / "comparison.csv"
+    own.write_text("my own table")
+    assert main(["compare", study, "--format", "svg", "--out", str(tmp_path)]) == 2
+    assert f"{own.as_posix()} is there already, and is not the one that" in capsys.readouterr().err
+    assert (own.read_text(), [*tmp_path.iterdir()]) == ("my own table", [own])
+
+
+def test_files_of_an_earlier_report_that_this_one_has_not_are_removed_unless_they_were_changed(study, tmp_path, capsys):
+    asked = ["compare", study, "--out", str(tmp_path), "--format", "svg"]
+    assert main([*asked, "--price-list", "--figures", f"loss-by-group,{DRAWN}"]) == 0
+    (tmp_path / "notes.csv").write_text("my own notes")
+    before = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    changed = tmp_path / "figures" / "loss-by-group.svg"
+    for edited in (False, True):
+        if edited:
+            assert main([*asked, "--price-list", "--figures", f"loss-by-group,{DRAWN}"]) == 0
+            changed.write_text("<svg/>")
+        assert main([*asked, "--figures", DRAWN]) == 0
+        after = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+        gone = {"price-list.csv"} | (set() if edited else {"figures/loss-by-group.svg"})
+        assert before - after == gone and after <= before
+    assert main(["reproduce", str(tmp_path / "manifest.json")]) == 0
+    capsys.readouterr()

@@ -91,6 +91,8 @@ def test_json_names_the_log(study, tmp_path, run):
 def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tmp_path, run, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text("old")
+    beside = tmp_path / "log.csv.study.json"  # by which a simulation's log is known
+    beside.write_text("{}")
     monkeypatch.setattr("policysim.course.simulation.BATCH", 100)
     batches = []
 
@@ -102,7 +104,19 @@ def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tm
 
     monkeypatch.setattr("policysim.course.simulation.draw_actions", interrupted)
     assert run("simulate", study, "--patients", 300, "--log", path)[0] == 130
-    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
+    assert path.read_text() == "old" and {*tmp_path.iterdir()} == {path, beside}
+
+
+def test_a_log_that_no_simulation_wrote_is_not_replaced(study, tmp_path, run):
+    path = tmp_path / "trial.csv"
+    path.write_text("arm,outcome\n")
+    code, out, err = run("simulate", study, "--patients", 50, "--log", path)
+    assert (code, out) == (2, "")
+    assert err == f"policysim: {path.as_posix()}: is there already, and no simulation wrote it: name another file\n"
+    assert path.read_text() == "arm,outcome\n"
+    path.unlink()
+    for seed in (1, 2):
+        assert run("simulate", study, "--patients", 50, "--log", path, "--seed", seed)[0] == 0
 
 
 @pytest.fixture
