@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_format, add_json, add_seed, chosen_format, rows_file
+from policysim.cli.options import Commands, add_format, add_json, add_seed, chosen_format, exact_epsilon, rows_file
 
 if TYPE_CHECKING:
     from policysim.release.decide import Method
@@ -23,8 +23,9 @@ def add(commands: Commands) -> None:
         help="draw a treatment for each of your patients, privately, and count it",
         description="Draw a treatment for each row of PATIENTS, from the operating system's randomness, and charge the "
         "patient ε in the ledger. The same patient and event get the same treatment again, at no cost. OUT has id and "
-        "treatment; OUT.private has the statuses, for the hospital alone. Exit code 3 if a row does not fit the study "
-        "(nothing is drawn), 4 if the policy leaks more than ε or the ledger's budget forbids it.",
+        "treatment; OUT.private has the statuses, for the hospital alone, also of patients whose budget is spent. Exit "
+        "code 3 (nothing is drawn) if a row does not fit the study, or another study decided for its event; 4 if the "
+        "policy leaks more than ε, a decision costs more than the budget, or this shows what a release hides.",
     )
     parser.add_argument(
         "patients",
@@ -34,7 +35,13 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
     parser.add_argument("--policy", metavar="NAME", help="the policy that draws (default: exponential-fitted)")
-    parser.add_argument("--epsilon", required=True, metavar="1", help="the ε that a patient is charged for an event")
+    parser.add_argument(
+        "--epsilon",
+        type=exact_epsilon,
+        required=True,
+        metavar="1",
+        help="the ε that a patient is charged for an event",
+    )
     parser.add_argument("--id", required=True, metavar="NAME", help="the column of the patient's id")
     parser.add_argument(
         "--event", required=True, metavar="NAME", help="the column that names the decision, such as an admission"
@@ -92,7 +99,7 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.keep_order:
             complain(f"the order of {chosen.patients.name} is published: {paths['given'].name} keeps it")
     document = _document(method, ledger, paths, None if chosen.dry_run else entry)
-    warnings = _warnings(patients, method, ledger)
+    warnings = _warnings(patients, method)
     document["not_private"] = {"warning": PRIVATE, "statuses": patients.statuses(), "warnings": warnings}
     for warning in (*document["warnings"], *warnings):
         complain(f"warning: {warning}")
@@ -155,17 +162,12 @@ def _costs(document: dict[str, Any]) -> str:
     return f"each new decision costs its patient ε = {shown(amount(document['cost']))} ({limit})"
 
 
-def _warnings(patients: Patients, method: Method, ledger: Ledger) -> list[str]:
+def _warnings(patients: Patients, method: Method) -> list[str]:
     """What a hospital should look into before it hands anything out; private."""
-    from policysim.release.ledger import shown
-
     features, lines = {feature.name: feature for feature in method.columns.features}, []
     for name, count in (+patients.replaced).items():
         level = features[name].levels[method.columns.missing[name]]
         lines.append(f"{name} is missing or unknown in {count:,} rows, which count as {level}: are they mistyped?")
-    if ledger.budget is not None and method.release.cost > ledger.budget:
-        cost, budget = shown(method.release.cost), shown(ledger.budget)
-        lines.append(f"one decision costs {cost}, and the budget of a person is {budget}: nobody can be drawn for")
     return lines
 
 

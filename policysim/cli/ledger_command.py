@@ -45,22 +45,25 @@ def run(chosen: argparse.Namespace) -> int:
         if getattr(chosen, option) is not None and chosen.action != action:
             raise UsageError(f"--{option} goes with: policysim ledger {action}")
     if chosen.action == "new":
-        return _new(chosen.path, chosen.budget)
+        return _new(chosen.path, chosen.budget, as_json=chosen.json)
     if chosen.action == "import":
         return _import(chosen.path, chosen.ledger or chosen.path.with_name("ledger.sqlite"))
     return _show(chosen.path, as_json=chosen.json)
 
 
-def _new(path: Path, budget: str | None) -> int:
+def _new(path: Path, budget: str | None, *, as_json: bool) -> int:
     """Make a ledger where there is none."""
     from policysim.cli.options import as_usage
     from policysim.errors import OutputError
+    from policysim.files.terminal import print_json
     from policysim.release.ledger import Ledger
 
     if path.exists():
         raise OutputError(f"{path.as_posix()}: is there already, and its budget cannot be changed")
     with as_usage():
-        Ledger(path, budget)
+        ledger = Ledger(path, budget)
+    if as_json:
+        print_json({"budget": None if ledger.budget is None else str(ledger.budget), "entries": []})
     return 0
 
 
@@ -81,12 +84,13 @@ def _show(path: Path, *, as_json: bool) -> int:
         return 0
     limit = "no budget: nothing is refused" if ledger.budget is None else f"budget {shown(ledger.budget)} a person"
     lines = [
-        f"{path.name}: {len(table):,} entries; {limit}; charged to everybody: ε = {shown(ledger.spent())}",
+        f"{path.name}: {_entries(len(table))}; {limit}; charged to everybody: ε = {shown(ledger.spent())}",
         "The chain of entries is whole. Compare the last number with the one in your last note.",
     ]
     for entry in table.to_dict(orient="records"):
         hides, publishes = (", ".join(map(one_line, entry[key])) for key in ("hides", "publishes"))
-        people = "each patient who is drawn for" if entry["each"] else "everybody"
+        each = "each patient who is drawn for" if entry["command"] == "decide" else "each of its patients"
+        people = each if entry["each"] else "everybody"
         cost, public = shown(amount(entry["cost"])), f"; publishes {publishes}" if publishes else ""
         lines.append(one_line(f"{entry['number']}  {entry['date']}  {entry['command']} {entry['data']}"))
         lines.append(f"   costs {people} ε = {cost} ({entry['adjacency']}); hides {hides or 'nothing'}{public}")
@@ -94,6 +98,10 @@ def _show(path: Path, *, as_json: bool) -> int:
         lines.append(f"   digest: {entry['digest']}")
     say("\n".join(lines) + "\n")
     return 0
+
+
+def _entries(number: int) -> str:
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
 def _import(old: Path, path: Path) -> int:
@@ -109,7 +117,7 @@ def _import(old: Path, path: Path) -> int:
     with ledger.transaction():
         for release in releases:
             ledger.charge(release, happened=True)
-    say(f"{path.name}: {len(releases):,} entries of {old.name}; spent by everybody: ε = {shown(ledger.spent())}\n")
+    say(f"{path.name}: {_entries(len(releases))} of {old.name}; spent by everybody: ε = {shown(ledger.spent())}\n")
     return 0
 
 

@@ -35,6 +35,7 @@ ROWS = (".csv", ".parquet")
 NONE = "none"
 # 0,5 and 0,05 and 1,05, which are one number where a comma stands for the point.
 _DECIMAL_COMMA = re.compile(r"0,[0-9]+|[0-9]+,0[0-9]+")
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+%?")
 _WHOLE = re.compile(r"([0-9]{1,19}|[0-9]{1,3}(?:_[0-9]{3}){1,6})(?:[eE]\+?([0-9]{1,2}))?")
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -43,7 +44,7 @@ Add: TypeAlias = Callable[[Commands], object]
 
 # What argparse says of an option, and what is said here.
 OWN_WORDS = {
-    "expected one argument": "needs a value",
+    "expected one argument": "needs a value (behind = if it begins with -)",
     "ignored explicit argument": "takes no value, got",
     "not allowed with argument": "does not go with",
 }
@@ -160,6 +161,12 @@ def number(wanted: str, fits: Callable[[float], bool], *, sized: bool = True) ->
         return _sized(value, text) if sized else value
 
     return read
+
+
+def exact_epsilon(text: str) -> str:
+    """An epsilon that is charged, as typed: each of its decimals counts."""
+    number("a finite number >= 0", lambda value: 0 <= value < math.inf)(text)
+    return text
 
 
 def share(wanted: str, low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
@@ -311,6 +318,8 @@ def _float(text: str) -> float:
     """The number; NaN for anything else; ArgumentTypeError for digits that only infinity, or 0, is near."""
     from envs.toml_reader import as_float
 
+    if _COMMA.fullmatch(text.strip()):
+        raise ArgumentTypeError(f"must be one number with a decimal point, such as 0.5, got {text!r}")
     try:
         return as_float(text)
     except OverflowError as error:

@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--epsilon",
-        type=number("a number >= 0", lambda value: 0 <= value < math.inf),
+        type=number("a finite number >= 0", lambda value: 0 <= value < math.inf),
         required=True,
         metavar="0.1",
         help="the claimed privacy loss",

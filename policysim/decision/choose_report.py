@@ -13,7 +13,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.better_choice import raised_to_better
-from policysim.decision.choose import Choices, Verdict, Wish, choose
+from policysim.decision.choose import Choices, Wish, choose
 from policysim.decision.choose_findings import DOUBTED, find
 from policysim.decision.choose_words import screen_of
 from policysim.decision.redraws import redrawn
@@ -119,8 +119,8 @@ def report_of_choices(
     labels = labels_of(study, problem)
     findings = find(problem, choices, labels, versions=versions, held_out=held_out, study=study)
     proof = choices.certificate
-    answered = findings.details.chosen or choices.verdict in {Verdict.CAN, Verdict.MAY}
-    done = bool(answered) or findings.details.choice == DOUBTED  # as of a comparison that draws no conclusion
+    # Where data are doubted nothing is chosen, as of a comparison that draws no conclusion.
+    done = bool(findings.details.chosen) or findings.details.choice == DOUBTED
     return Report(
         findings=findings,
         screen=screen_of(findings, labels),

@@ -97,7 +97,10 @@ def advice(findings: Findings) -> str:
     if details.choice in NOTHING_CHOSEN:
         return NOTHING_CHOSEN[details.choice]
     if details.choice == SINGLE:
-        return f"Choose {details.chosen}: it gives everyone the same treatment, meets the demands, and needs no ε."
+        return (
+            f"Choose {details.chosen}: it gives everyone the same treatment, meets the demands, and needs no ε."
+            f"{_as_hidden(findings, second)}"
+        )
     if details.choice == EACH:
         return (
             "Choose C: it meets the demands. Observers see a publication only: give each patient the best treatment, "
@@ -119,6 +122,19 @@ def advice(findings: Findings) -> str:
     return (
         f"Choose B at ε = {decimal(second['epsilon'])}: of all mechanisms that meet the demands and are better than "
         f"{details.single}, it needs the least ε. {_sureness(second, details)}"
+    )
+
+
+def _as_hidden(findings: Findings, second: Mapping[str, Any] | None) -> str:
+    """Whether B, at ε = 0, hides as much as the single treatment that is chosen, meets the demands and loses less."""
+    chosen = findings.options.loc[findings.options["chosen"], "loss"]
+    if second is None or not second["allowed"] or second["epsilon"] > 0 or not (second["loss"] < chosen).any():
+        return ""
+    count = findings.details.patients
+    less, more = (about(count * loss) for loss in (second["loss"], chosen.iloc[0]))
+    return (
+        f" B at ε = 0, a draw with the same chances for everyone, hides as much and loses less: {less} instead of "
+        f"{more} units of utility per {plain(count)}."
     )
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envs.toml_reader import one_line
 from policies.adjacency import OneFeature, public_classes
 from policies.arrays import IntArray, Words, blocks
 from policies.catalogue import make_policy
@@ -37,7 +38,18 @@ from policysim.files.many_files import file_digest, is_file
 from policysim.files.whole_files import check_writable, keep_closed, sync, temporary_folder
 from policysim.progress import SILENT, Progress
 from policysim.release.exact import ExactPolicy, exact_policy
-from policysim.release.ledger import ONE_FEATURE, REPLACE, UNKNOWN_ENTRY, Decision, Ledger, Release, amount, open_ledger
+from policysim.release.ledger import (
+    ONE_FEATURE,
+    REPLACE,
+    UNKNOWN_ENTRY,
+    BudgetError,
+    Decision,
+    Ledger,
+    Release,
+    amount,
+    open_ledger,
+    shown,
+)
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
 from policysim.study.declared import SEEN, LoggedStudy, Study
 from policysim.study.study_problem import build_problem
@@ -220,7 +232,8 @@ def decide(
     ClaimError
         For a policy that reveals more than epsilon.
     LedgerError
-        For a ledger that cannot be used; BudgetError if it publishes what an earlier release hides.
+        For a ledger that cannot be used; BudgetError if one decision costs more than the budget, or it publishes what
+        an earlier release hides.
     ValueError
         For another parameter that does not fit; a TypeError for patients that are no table and no path.
 
@@ -321,6 +334,7 @@ def decide_all(
                 if before is None:
                     if taken:
                         raise OutputError(f"{taken}: is there, and new decisions are asked for; name another file")
+                    _require_affordable(ledger, method.release)
                     news = True
                     new = Decision(problem.actions[action], record, method.seen, entry)
                     treatment, status = _first(method, row, new, ledger, entries)
@@ -336,6 +350,15 @@ def decide_all(
         patients.refuse(refused, lambda row: _refusal(method, refused[row], ledger, entries))
         # Other public features decide what is contraindicated now: that shows them, though nothing is drawn.
         return ledger.charge(method.release) if news or not ledger.covers(method.release) else None
+
+
+def _require_affordable(ledger: Ledger, release: Release) -> None:
+    """BudgetError if nobody can ever be drawn for: the epsilon is mistyped, and a refusal would stay in the ledger."""
+    if ledger.budget is not None and release.cost > ledger.budget:
+        raise BudgetError(
+            f"{one_line(ledger.path.as_posix())}: one decision costs ε = {shown(release.cost)}, which is more than the "
+            f"budget of a person, {shown(ledger.budget)}: nothing is drawn"
+        )
 
 
 def _earlier_entries(ledger: Ledger, release: Release) -> set[int]:

@@ -229,6 +229,6 @@ def _require_near(weights: Whole, probabilities: FloatArray) -> None:
 def _require_small(moved: FloatArray) -> None:
     if not (moved <= MOST_MOVED * TOTAL).all():
         raise ClaimError(
-            f"to keep to ε probabilities would have to move by {moved.max() / TOTAL:.2g}, which is more than rounding: "
-            "the policy reveals more than it claims, or its rows are no probabilities; nothing is drawn"
+            "the policy reveals more than it claims, or its rows are no probabilities: to keep to ε they would have to "
+            "move by more than rounding; nothing is drawn"
         )

@@ -133,6 +133,7 @@ class Columns:
             if column in others:
                 raise ValueError(f"{option} must be a column of its own, got {column!r}: rename it.")
         rules = {feature.name: int(codes_of_keys(feature, [MISSING])[0]) for feature in features}
+        ruled: dict[str, str] = {}
         for text in missing:
             known = {}
             for feature in features:
@@ -140,7 +141,10 @@ class Columns:
                 known[feature.name] = int(codes_of_keys(feature, [key])[0])
             if max(known.values()) < 0:
                 raise ValueError(f"missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got {text!r}.")
-            rules |= {name: code for name, code in known.items() if code >= 0}
+            for name in (name for name, code in known.items() if code >= 0):
+                if ruled.setdefault(name, text) != text:
+                    raise ValueError(f"missing has two levels for {name}: {ruled[name]} and {text}.")
+                rules[name] = known[name]
         return cls(id, event, features, hidden_features(problem), rules)
 
     @property

@@ -213,7 +213,9 @@ def read_note(private: Path) -> tuple[Randomization, dict[str, Any]]:
         raise DataError(f"{private.as_posix()}: its mechanism note {path.name} is missing beside it") from None
     except OSError as error:
         raise DataError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError):
+        raise DataError(f"{path.as_posix()}: not a mechanism note: its keys are not those of one") from None
+    except (ArithmeticError, ValueError, RecursionError) as error:
         raise DataError(f"{path.as_posix()}: not a mechanism note: {one_line(str(error))}") from None
     # All that is in the document must follow from what was read of it.
     changed = [key for key in written if key != "guarantee" and document.get(key) != written[key]]

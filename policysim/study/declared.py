@@ -56,7 +56,7 @@ class Study:
     related.REPORT : none
         a report beside this one about the same patients, with a sentence or two why its answer may differ; the pages
         are linked
-    privacy.hidden_from : "anyone who sees the treatment"
+    privacy.hidden_from : "anyone who sees the treatment", or the publication
         who must not learn the record, in words
     privacy.seen : "treatment"
         what an observer sees: `"treatment"`, such as a pharmacy, a bill or a ward; or only the `"publication"`, such as

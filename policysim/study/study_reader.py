@@ -328,13 +328,14 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     for report in related:
         if not re.fullmatch(r"\w[\w-]*", report):
             related.fail("must be the name of a report beside this one: letters, digits, - and _", report)
+    seen = privacy.choice("seen", SEEN, SEEN[0])
     return {
         "name": name,
         "text": table.file.text,
         "files": {},
         "title": table.text("title", name),
-        "hidden_from": privacy.text("hidden_from", "anyone who sees the treatment"),
-        "seen": privacy.choice("seen", SEEN, SEEN[0]),
+        "hidden_from": privacy.text("hidden_from", f"anyone who sees the {seen}"),
+        "seen": seen,
         "published_patients": privacy.integer("published_patients", 10_000, low=1),
         **_read_adjacency(privacy, features),
         "epsilon": nearest_epsilon(privacy.number("epsilon", 1.0, within=(0, math.inf)), listed),

@@ -215,7 +215,7 @@ def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
         (("audit", "--qqq"), "unknown option '--qqq'; policysim audit --help lists all"),
         (("audit", "covid", "too"), "unknown argument 'too'; policysim audit --help lists all"),
         (("--qqq",), "unknown option '--qqq'; policysim --help lists all"),
-        (("compare", "--epsilon"), "--epsilon needs a value"),
+        (("compare", "--epsilon"), "--epsilon needs a value (behind = if it begins with -)"),
         (("compare", "--json=yes"), "--json takes no value, got 'yes'"),
         (("compare", "--s", "1"), "ambiguous option: --s could match --sensitive, --seed"),
         (("compare", "--figure-size", "a4"), "--figure-size must be one of page, column, slide, got 'a4'"),

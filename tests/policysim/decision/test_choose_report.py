@@ -351,3 +351,25 @@ def test_where_only_a_publication_is_seen_the_best_for_each_is_given(ward):
 def test_a_bound_that_is_none_is_refused(ward, wish):
     with pytest.raises(ValueError, match="at_most: de"):
         report(ward.study, Wish(at_most=wish))
+
+
+def test_where_a_mechanism_hides_as_much_as_the_chosen_treatment_and_loses_less_the_first_sentence_says_so():
+    """Half treated, half not, whoever it is: within the bound, and better than treating nobody."""
+    outcomes = {"bleeding": np.array([[0.0, 1.0], [0.0, 1.0]])}
+    problem = ps.DecisionProblem([[0.0, 1.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes=outcomes)
+    choices = choose(problem, Wish(at_most={"bleeding": 0.5}), ["optimal"])
+    labels = Labels.of(problem)
+    findings = find(problem, choices, labels)
+    assert (findings.details.choice, choices.needs.loc[0, "epsilon"]) == (SINGLE, 0)
+    advice = screen_of(findings, labels).advice
+    told = (
+        r"needs no ε\. B at ε = 0, .* hides as much and loses less: ([\d,]+) instead of ([\d,]+) units"
+    )
+    less, more = (float(number.replace(",", "")) for number in re.search(told, advice).groups())
+    assert less == more / 2
+
+
+def test_where_nothing_is_chosen_the_exit_code_says_so(tmp_path, capsys):
+    study = write_small_study(tmp_path)
+    assert main(["choose", str(study), "--keep", "100%", "--policy", "exponential"]) == 4
+    assert "None of the mechanisms that were compared meets the demands" in capsys.readouterr().out

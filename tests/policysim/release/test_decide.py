@@ -124,10 +124,23 @@ def test_on_the_third_day_a_patient_with_budget_2_gets_the_treatment_of_the_seco
 def test_who_was_never_drawn_for_gets_beyond_the_budget_what_is_best_for_all_that_agree_in_public(
     ledger, problem, best
 ):
-    drawn = ask(ledger, people(*(("P", day, day) for day in range(6))), problem, epsilon="2.5")
+    with ledger.transaction():
+        ledger.charge_patient(ledger.digest("patient", "P"), Decimal("1.5"))
+    drawn = ask(ledger, people(*(("P", day, day) for day in range(6))), problem)
     assert set(drawn["status"]) == {"refused: budget"}
     assert drawn["treatment"].tolist() == [best[0]] * 3 + [best[1]] * 3
-    assert ledger.spent("P") == 0
+    assert ledger.spent("P") == Decimal("1.5")
+
+
+def test_an_epsilon_beyond_the_budget_of_a_person_refuses_nobody_for_good(ledger):
+    with pytest.raises(
+        BudgetError, match=r"one decision costs ε = 3, which is more than the budget of a person, 2: not"
+    ):
+        statuses(ledger, ("P", 1, 0), epsilon=3)
+    assert (ledger.head, ledger.spent("P")) == (0, 0)
+    assert statuses(ledger, ("P", 1, 0), epsilon=2) == ["drawn"]
+    # What was drawn is given again, whatever is typed.
+    assert statuses(ledger, ("P", 1, 0), epsilon=3) == ["as before"]
 
 
 def test_what_is_contraindicated_now_is_not_given_again_and_a_new_event_is_drawn(ledger):
@@ -434,19 +447,13 @@ def test_the_order_is_kept_where_that_is_asked_for_and_it_is_said(capsys):
 
 
 def test_values_that_a_level_stands_for_are_counted_for_the_hospital_alone(here, capsys):
-    for budget, warned in (("2", False), ("0.5", True)):
-        assert main(["ledger", "new", f"{budget}.sqlite", "--budget", budget]) == 0
-        capsys.readouterr()
-        table = pd.read_csv(here / "today.csv").assign(fever=["yes"] * 3 + [None] * 2 + [0] * 15)
-        table.to_csv(here / "mistyped.csv", index=False)
-        options = ("--ledger", f"{budget}.sqlite", "--missing", "fever=1", "--dry-run", "--json")
-        assert decide(*options, patients="mistyped.csv") == 0
-        printed = capsys.readouterr()
-        document = json.loads(printed.out)
-        told = "fever is missing or unknown in 5 rows, which count as 1: are they mistyped?"
-        assert document["not_private"]["warnings"][0] == told
-        assert ("nobody can be drawn for" in printed.err) == warned
-        assert document["warnings"] == []
+    table = pd.read_csv(here / "today.csv").assign(fever=["yes"] * 3 + [None] * 2 + [0] * 15)
+    table.to_csv(here / "mistyped.csv", index=False)
+    assert decide("--missing", "fever=1", "--dry-run", "--json", patients="mistyped.csv") == 0
+    document = json.loads(capsys.readouterr().out)
+    told = "fever is missing or unknown in 5 rows, which count as 1: are they mistyped?"
+    assert document["not_private"]["warnings"] == [told]
+    assert document["warnings"] == []
 
 
 @pytest.mark.usefixtures("here")
@@ -532,6 +539,24 @@ def test_where_a_publication_is_seen_each_gets_the_best_and_the_randomised_entry
         (("--out", "x.csv", "--id", "age"), 2, "id must be a column of its own"),
         (("--out", "x.csv", "--event", "night"), 3, "unknown column 'night'"),
         (("--out", "x.csv", "--ledger", "typo.sqlite"), 3, "there is no such ledger"),
+        (
+            ("--out", "x.csv", "--epsilon", "3"),
+            4,
+            "costs ε = 3, which is more than the budget of a person, 2",
+        ),
+        (("--dry-run", "--epsilon", "3"), 4, "costs ε = 3, which is more than the budget of a person, 2"),
+        (
+            ("--out", "x.csv", "--epsilon", "0,5"),
+            2,
+            "--epsilon must be one number with a decimal point, such as 0.5, got",
+        ),
+        (("--out", "x.csv", "--epsilon", "1e-400"), 2, "1e-400 is too small for a number"),
+        (("--out", "x.csv", "--epsilon", "inf"), 2, "--epsilon must be a finite number >= 0, got 'inf'"),
+        (
+            ("--out", "x.csv", "--missing", "fever=1", "--missing", "0"),
+            2,
+            "missing has two levels for fever: fever=1 and 0",
+        ),
         (("--out", "today.csv"), 2, "is the patients"),
     ],
 )

@@ -279,6 +279,15 @@ def test_a_full_disk_is_told_and_nothing_is_charged(place):
 # The command.
 
 
+def test_a_new_ledger_is_one_document_if_asked_and_one_entry_is_one(place, capsys):
+    code, out, _ = command(capsys, "new", place, "--budget", "3", "--json")
+    assert (code, json.loads(out)) == (0, {"budget": "3", "entries": []})
+    charge(Ledger(place), release(each=True))
+    out = command(capsys, "show", place)[1]
+    assert "ledger.sqlite: 1 entry; " in out
+    assert "costs each of its patients ε" in out
+
+
 def command(capsys, *arguments):
     code = main(["ledger", *map(str, arguments)])
     printed = capsys.readouterr()
@@ -292,7 +301,7 @@ def test_an_auditor_sees_the_entries_and_nothing_of_patients(place, capsys):
     charge(ledger, release("0.25", publishes=("age",), details={"study": "ab12"}))
     code, out, _ = command(capsys, "show", place)
     assert code == 0
-    assert "budget 3 a person; charged to everybody: ε = 0.25" in out
+    assert "2 entries; budget 3 a person; charged to everybody: ε = 0.25" in out
     assert "study: ab12" in out
     code, out, _ = command(capsys, "show", place, "--json")
     document = json.loads(out)

@@ -256,3 +256,9 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
     path = write_small_study(tmp_path)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert ps.load_study(path).title == "A small study"
+
+
+@pytest.mark.parametrize("seen", ["treatment", "publication"])
+def test_who_must_not_learn_the_record_sees_what_observers_see(tmp_path, seen):
+    study = write_small_study(tmp_path, STUDY.replace("[privacy]", f'[privacy]\nseen = "{seen}"'))
+    assert ps.load_study(study).hidden_from == f"anyone who sees the {seen}"
