@@ -132,7 +132,8 @@ def blocks():
 def test_the_examples_of_the_page_are_those_that_ship_and_are_read(tmp_path):
     whole, of_log, of_treatment = blocks()
     covid = (ROOT / "envs" / "scenarios" / "covid.toml").read_text(encoding="utf-8")
-    (tmp_path / "more.toml").write_text(f"{covid}\n{of_treatment}", encoding="utf-8")
+    weighed = covid.replace("[weights]\n", "[weights]\nstroke = 3\n")
+    (tmp_path / "more.toml").write_text(f"{weighed}\n{of_treatment}", encoding="utf-8")
     more = load_scenario(tmp_path / "more.toml")
     assert list(more.treatments) == ["a0", "a1", "a2", "a3", "a4"]
     assert more.outcomes[-2:] == ("stroke", "death")

@@ -373,7 +373,7 @@ def test_what_changing_group_costs_is_printed(capsys):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--epsilon", "-1"], 2, "--epsilon must be a number >= 0, got '-1'"),
+        (["--epsilon", "-1"], 2, "--epsilon must be a finite number >= 0, got '-1'"),
         (["--mechanism", "exponentail"], 2, "unknown mechanism 'exponentail'; did you mean 'exponential'?"),
         (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
         (["--groups", "a,b"], 2, "--groups only goes with --by"),
