@@ -122,7 +122,7 @@ def changed(document, path, value):
         (("format",), 2, "format must be 1, got 2"),
         (("epsilon",), 2.0, "channels does not follow from the rest"),
         (("epsilon",), -1, "epsilon must be > 0 and finite, got epsilon=-1.0."),
-        (("rows",), "60", "not a mechanism note: its keys are not those of one"),
+        (("rows",), "60", "its keys are not those of one"),
         (("columns", 0, "levels"), "ab", "columns does not follow from the rest"),
         (("columns", 0, "levels"), [1, 2], "columns does not follow from the rest"),
         (("columns", 0, "levels"), ["young"], "age_band: needs at least two levels, got young."),
