@@ -24,8 +24,9 @@ from policysim.files.terminal import say
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from policies.levels import FeatureLevels
+    from policies.levels import FeatureLevels, Levels
     from policysim.files.csv_format import CsvFormat
+    from policysim.logs.log_source import LogSource
     from policysim.release.ledger import Ledger
     from policysim.release.people import People
     from policysim.study.declared import Study
@@ -511,19 +512,34 @@ def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
 
 
 def study_levels(name: str) -> dict[str, FeatureLevels]:
-    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
+    """The levels of what a study declares: of features, of treatments, and of a log's outcomes and events in codes.
+
+    Treatments are those in the log's column, or in a column "treatment".
+    """
     from policies.levels import Levels
     from policysim.study.declared import CohortStudy, LoggedStudy, require_scenario
     from policysim.study.study_reader import load_study
 
     study = load_study(name)
-    declared: dict[str, FeatureLevels] = {feature.name: feature for feature in study.space.features}
+    features: dict[str, FeatureLevels] = {feature.name: feature for feature in study.space.features}
     if isinstance(study, LoggedStudy):
-        column, treatments = study.log.treatment, [value for value, _ in study.log.treatments]
-    else:
-        model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
-        column, treatments = "treatment", list(model.actions)
-    return {**declared, column: Levels(column, treatments)} if treatments else declared
+        return features | {column.name: column for column in _log_levels(study.log)}
+    model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
+    return features | {"treatment": Levels("treatment", model.actions)}
+
+
+def _log_levels(log: LogSource) -> Iterator[Levels]:
+    """The levels of a log's treatment, outcomes and event; with NA where rows without an outcome are expected."""
+    from policies.levels import NO_VALUE, Levels
+    from policysim.logs.log_source import REFUSE
+
+    if log.treatments:
+        treatments = [value for value, _ in log.treatments]
+        yield Levels(log.treatment, treatments, unknown=log.unknown.get(log.treatment, ()))
+    codes = {**log.codes, **({log.follow_up.event: log.follow_up.codes} if log.follow_up else {})}
+    no_value = [] if log.missing == REFUSE else [NO_VALUE]
+    for column, worth in codes.items():
+        yield Levels(column, [*worth, *no_value], unknown=log.unknown.get(column, ()))
 
 
 @contextmanager

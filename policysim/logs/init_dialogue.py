@@ -57,7 +57,8 @@ class Dialogue:
             try:
                 read(self.answers[option])
             except (UsageError, ArgumentTypeError) as error:
-                raise UsageError(f"--{option}: {error}") from None
+                stated = self.answers[option] if option == DIRECTION else option
+                raise UsageError(f"--{stated}: {error}") from None
             return
         if not self._open:
             self.show()

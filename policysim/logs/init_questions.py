@@ -22,7 +22,7 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.column_names import DIGITS, says, sounding_later
 from policysim.logs.column_summary import ColumnSummary, declare, is_feature, together
 from policysim.logs.init_dialogue import DIRECTION, Dialogue
-from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES
+from policysim.logs.log_source import ESTIMATE, EXCLUDE, FOLLOW_UP, JOINT, SHARES, STATE_KEYS
 from policysim.logs.outcomes import NO_PATIENT, TOTALS
 from policysim.logs.toml_text import toml_text
 from policysim.logs.treatments import without_case
@@ -321,14 +321,9 @@ class InitAnswers(Dialogue):
         meant = {value for values in codes.values() for value in values} if codes else {0, 1}
         values = [level_of(value) for value in column.values]
         if {*values} - meant:
-            left = [in_quotes([str(value)]) for value in values if value not in meant or not codes]
-            states = [state for state in ("event", "censored") if state not in codes]
-            states += ["competing"] if len(left) > len(states) else []
-            choice = f"<{'|'.join(left)}>" if len(left) > 1 else left[0]
-            stated = [text] if codes else []
-            form = ",".join([*stated, *(f"{state}={choice}" for state in states)])
-            form = shlex.quote(form if codes else f"{column.name}:{form}")
-            raise UsageError(f"{toml_text(column.name)}: say what each of its values means: --event {form}")
+            raise UsageError(
+                event_wanted(column, pairs, [value for value in values if value not in meant or not codes])
+            )
         self.data["event"] = {"column": column.name, **codes} if codes else column.name
         self.used[column.name] = "event"
 
@@ -428,6 +423,26 @@ class InitAnswers(Dialogue):
         """The columns without another use that can be features and do not sound as if they came after treatment."""
         later = self.later()
         return in_quotes(column.name for column in self.unused if is_feature(column) and column.name not in later)
+
+
+def event_wanted(column: ColumnSummary, pairs: list[tuple[str, str]], left: list[str | int]) -> str:
+    """What to type of an event's column so that each value has a meaning; what is open stands in <>.
+
+    `pairs` are the meanings and values that were typed, and `left` the values without one.
+    """
+    stated = [(state, value) for state, value in pairs if level_key(value) in column.values]
+    none = [repr(value) for _, value in pairs if level_key(value) not in column.values]
+    values = [in_quotes([str(value)]) for value in left]
+    states = [state for state in ("event", "censored") if state not in dict(stated)]
+    states += ["competing"] if states and len(values) > len(states) else []
+    choice = f"<{'|'.join(values)}>" if len(values) > 1 else values[0]
+    parts = [f"{state}={in_quotes([value])}" for state, value in stated]
+    parts += [f"{state}={choice}" for state in states] or [
+        f"<{'|'.join(STATE_KEYS.values())}>={value}" for value in values
+    ]
+    instead = f"{listed(none)} is none of its values; " if none else ""
+    form = shlex.quote(f"{column.name}:{','.join(parts)}")
+    return f"{toml_text(column.name)}: {instead}say what each of its values means: --event {form}"
 
 
 def outcome_range(weights: dict[str, Any], columns: dict[str, ColumnSummary]) -> list[float]:

@@ -23,6 +23,7 @@ with optional():
 
 # All whole numbers up to here are exact in floating point, and none above is rounded to one of them.
 MOST_PEOPLE = 2**53 - 1
+NO_NAME = "is missing; list all possible values, with NA for missing ones (--candidates, --groups)"
 TOTAL_ROW = "a row of totals is no candidate and no group: take it out, or declare all names (--candidates, --groups)"
 
 
@@ -72,7 +73,7 @@ class Names:
         if declared is None:
             codes, keys = coded(table[column])
             declared = Levels(column, sorted({str(level_of(key)) for key in keys if key != MISSING}))
-            must = "is missing"
+            must = NO_NAME
             # The name decides, and no number: whether a file is refused must not depend on how many people there are.
             totals = np.array([str(level_of(key)).casefold() in TOTALS for key in keys], dtype=np.bool_)[codes]
             bad.add(table, totals, column, lambda _: TOTAL_ROW)

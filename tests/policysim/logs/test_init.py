@@ -176,7 +176,7 @@ def test_our_own_logs_have_a_propensity_that_is_offered(tmp_path, init):
         ("--outcome sex", "--outcome: sex must be two or more numbers; of words say what each is worth, as in 'cur"),
         ("--outcome sex:f=1", "--outcome: sex: what is m worth?"),
         ("--outcome age,cured", "--outcome: must be NAME=VALUE, with commas between, got 'age'\n"),
-        ("--outcome age=1,cured=-1 --lower-is-better", "--direction: goes with one outcome"),
+        ("--outcome age=1,cured=-1 --lower-is-better", "--lower-is-better: goes with one outcome"),
         ("--outcome age=much,cured=-1", "--outcome: must be a number, got 'much'"),
         ("--outcome row", "--outcome: row must be two or more numbers"),
         ("--time age --event rare:happened=1", "--event: rare: say what each of its values means: --event rare:happ"),
@@ -478,7 +478,25 @@ def test_times_are_asked_for_their_direction_and_events_for_their_codes(init):
     data = init(frame, *of_rats(event=coded, horizon="90")).data
     assert data["event"] == {"column": "status", "event": [2], "censored": [1]}
     asked = init(frame, *of_rats("lower", event=coded, horizon="90"))
-    assert asked.code == 2 and "an event that is wanted, such as recovery" in asked.err
+    assert asked.code == 2 and "--lower-is-better: an event that is wanted, such as recovery" in asked.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("event=2", "say what each of its values means: --event 'status:event=2,censored=<1|3>,competing=<1|3>'"),
+        (
+            "event=2+3,censored=1",
+            "'2+3' is none of its values; say what each of its values means: --event "
+            "'status:censored=1,event=<2|3>,competing=<2|3>'",
+        ),
+        ("event=2,event=3", "say what each of its values means: --event status:event=2,event=3,censored=1"),
+    ],
+)
+def test_a_value_of_an_event_that_is_left_is_proposed_for_what_it_may_mean(init, typed, said):
+    frame = RATS.assign(status=np.where(RATS["status"] == 1, 2, np.resize([1, 3], 150)))
+    asked = init(frame, *of_rats(event=f"status:{typed}", horizon="90"))
+    assert asked.code == 2 and f"--event: status: {said}" in asked.err
 
 
 @pytest.mark.parametrize("third", [-1, 2, 5, 88])
@@ -533,8 +551,10 @@ def test_each_value_of_an_event_can_be_typed_as_it_is_proposed(init):
     typed = 'status:event="Dead, other",censored=lost'
     asked = init(frame, *of_rats(horizon="90,104", event=typed))
     proposed = shlex.split(asked.err.partition("--event: ")[2].partition("means: ")[2])
-    assert (asked.code, proposed) == (2, ["--event", f'{typed},competing="Dead ""ill"""'])
-    data = init(frame, *of_rats(horizon="90,104", event=proposed[1])).data
+    # What the last value means is not guessed: it may be another event, too, or censoring.
+    assert (asked.code, proposed) == (2, ["--event", f'{typed},<event|censored|competing>="Dead ""ill"""'])
+    chosen = proposed[1].replace("<event|censored|competing>", "competing")
+    data = init(frame, *of_rats(horizon="90,104", event=chosen)).data
     states = {state: [word] for state, word in zip(("event", "competing", "censored"), words, strict=True)}
     assert data["event"] == {"column": "status", **states}
     assert data["horizon"] == [90, 104]

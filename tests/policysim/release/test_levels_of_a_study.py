@@ -206,3 +206,61 @@ def test_an_age_of_999_is_refused_where_a_study_has_no_level_for_missing_ones(ca
     # A column whose levels are listed needs nothing of the study.
     listed = f"age={','.join(sorted({str(age) for _, age, _, _ in ROWS}))},999"
     assert run(capsys, people, "--column", "age", "--levels", listed, *options(people, "listed"))[0] == 0
+
+
+CODED = """[data]
+file = "coded.csv"
+treatment = "arm"
+propensity = "equal"
+missing = "exclude"
+{outcome}
+[data.treatments]
+a = "A"
+b = "B"
+[data.features]
+sex = {{ levels = [0, 1] }}
+"""
+SCALE = "unknown = { scale = [9] }\noutcome = { scale = { 0 = 1, 1 = 0.5, 2 = 0, 3 = -0.5 } }\nrange = [-0.5, 1]"
+STATUS = 'time = "days"\nhorizon = 5\nevent = { column = "status", event = 2, censored = 1, competing = [3, 4] }'
+
+
+@pytest.mark.parametrize(
+    ("outcome", "column", "counts"),
+    [
+        # Nobody has 3, or 4; what is empty, or means unknown, is missing.
+        (SCALE, "scale", {"0": 20, "1": 15, "2": 10, "3": 0, "NA": 15}),
+        (STATUS, "status", {"1": 20, "2": 35, "3": 5, "4": 0, "NA": 0}),
+        (SCALE, "arm", {"a": 30, "b": 30}),
+    ],
+)
+def test_codes_of_outcomes_and_events_are_levels_also_those_that_nobody_has(capsys, tmp_path, outcome, column, counts):
+    path, study = tmp_path / "coded.csv", tmp_path / "coded.toml"
+    scales = [0] * 20 + [1] * 15 + [2] * 10 + [9] * 10 + [""] * 5
+    statuses = [1] * 20 + [2] * 35 + [3] * 5
+    rows = {"arm": ["a", "b"] * 30, "sex": [0, 1, 1] * 20, "scale": scales, "days": range(60), "status": statuses}
+    pd.DataFrame(rows).to_csv(path, index=False)
+    study.write_text(CODED.format(outcome=outcome))
+    command = ["--column", column, "--study", str(study), "--epsilon", "30", "--simulate", "1"]
+    assert main(["select", str(path), *command, "--json", "--analysis"]) == 0
+    selected = capsys.readouterr()
+    (group,) = json.loads(selected.out)["analysis_not_private"]["groups"]
+    assert {row["candidate"]: row["count"] for row in group["candidates"]} == counts
+    assert "taken from the private rows" not in selected.err
+    copy = tmp_path / "copy.simulated.csv"
+    assert run(capsys, path, *command, "--out", copy)[0] == 0
+    (of_column,) = json.loads(copy.with_name(f"{copy.name}.privacy.json").read_text())["columns"]
+    assert (set(of_column["levels"]), of_column["levels_from"]) == ({*counts}, "declared")
+    # At ε = 30 a report is another value with a probability below 1e-11.
+    assert pd.read_csv(copy, keep_default_na=False)[column].astype(str).value_counts().to_dict() == {
+        level: count for level, count in counts.items() if count
+    }
+
+
+def test_a_missing_candidate_is_refused_with_what_takes_it(capsys, tmp_path):
+    path = tmp_path / "wards.csv"
+    path.write_text("ward,age\nnorth,1\n,2\nsouth,3\n")
+    command = ["select", str(path), "--column", "ward", "--epsilon", "1", "--simulate", "1"]
+    assert main(command) == 3
+    said = "row 2: ward: is missing; list all possible values, with NA for missing ones (--candidates, --groups)"
+    assert capsys.readouterr().err.splitlines() == [f"policysim: {path.as_posix()}:3: {said}"]
+    assert main([*command, "--candidates", "north,south,NA"]) == 0

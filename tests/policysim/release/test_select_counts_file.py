@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policies.levels import Levels
 from policysim.files.bad_rows import DataError
-from policysim.release.counts_file import MOST_PEOPLE, TOTAL_ROW, read_counts
+from policysim.release.counts_file import MOST_PEOPLE, NO_NAME, TOTAL_ROW, read_counts
 
 
 def written(tmp_path, text):
@@ -92,7 +92,7 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
         ("d,n\na,1\nb,2\na,3\n", {"score": "n"}, "data.csv:4: row 3: d: is there already: data.csv:2: row 1"),
         ("d,e\na,1\n", {}, "data.csv: name the column that holds the candidates with --column; columns: d, e"),
         ("d,n\na,1\n", {"score": "n", "by": "ward"}, "data.csv: unknown column 'ward'; known: d, n"),
-        ("d,e\n ,1\n", {"column": "d"}, "data.csv:2: row 1: d: is missing"),
+        ("d,e\n ,1\n", {"column": "d"}, f"data.csv:2: row 1: d: {NO_NAME}"),
         ("d,n\na,1\nb,2\nTotal,3\n", {"score": "n"}, f"data.csv:4: row 3: d: {TOTAL_ROW}"),
         (
             "d,g,n\na,x,1\na,all,1\na,sum,2\n",
@@ -105,7 +105,7 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
             "data.csv: each d stands in one row: if the column n counts people, type --score n; if each row is a "
             "person, name the candidates with --candidates",
         ),
-        ("d,g\na,\n", {"column": "d", "by": "g"}, "data.csv:2: row 1: g: is missing"),
+        ("d,g\na,\n", {"column": "d", "by": "g"}, f"data.csv:2: row 1: g: {NO_NAME}"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, options, message):
