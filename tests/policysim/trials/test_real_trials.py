@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import policysim as ps
-from policysim.logs import treatments
+from policysim.logs import outcome_models, treatments
 from policysim.logs.load_log import load_log
 from policysim.trials.arms import arms_of
 
@@ -28,7 +28,9 @@ def read(name):
 @pytest.fixture(scope="module")
 def six_months():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(treatments, "MOST_FITTED", 1000)  # to be quick: 150 of 19,435 outcomes are missing
+        # To be quick: 150 of 19,435 outcomes are missing.
+        patch.setattr(treatments, "MOST_FITTED", 1000)
+        patch.setattr(outcome_models, "MOST_PRODUCTS", 0)
         return read("ist")
 
 
