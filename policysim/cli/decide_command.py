@@ -142,7 +142,7 @@ def _document(method: Method, ledger: Ledger, paths: dict[str, Path], entry: int
         **release.details,
         "epsilon": str(release.epsilon),
         "cost": "inf" if conflict else str(release.cost),
-        "warnings": [f"ε is infinite for everybody: {conflict}"] if conflict else [],
+        "warnings": [*method.doubts, *([f"ε is infinite for everybody: {conflict}"] if conflict else [])],
         "hides": list(release.hides),
         "publishes": list(release.publishes),
         "ledger": ledger.path.name,

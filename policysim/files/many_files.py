@@ -103,6 +103,13 @@ def files_of(name: str | Path) -> tuple[Path, ...]:
     return tuple(parts)
 
 
+def left_out(folder: Path) -> list[str]:
+    """The names of the tables of a folder that `files_of` leaves out, such as those in .txt."""
+    parts = files_of(folder)
+    tables = [part for part in sorted(folder.iterdir()) if part.name[0] not in "._" and kind_of(part)]
+    return [part.name for part in tables if part not in parts and not part.is_dir()]
+
+
 def stamp(part: Path) -> tuple[str, int, int]:
     """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
     try:

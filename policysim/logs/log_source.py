@@ -295,6 +295,12 @@ class LogSource(LogColumns):
         return {*self.columns, self.treatment, self.id, self.cluster}
 
     @property
+    def unread_words(self) -> str:
+        """How many guesses are unread."""
+        guesses = "1 guess marked # CHECK is" if self.unread == 1 else f"{self.unread} guesses marked # CHECK are"
+        return f"{guesses} unread: what follows is only as good as that."
+
+    @property
     def repeats(self) -> bool:
         """Whether a person may have several rows."""
         return bool(self.id) and self.cluster == self.id

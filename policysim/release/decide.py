@@ -92,6 +92,8 @@ class Method:
     columns : Columns
     release : Release
         The entry of the ledger, and what a new decision costs its patient.
+    doubts : tuple of str
+        What makes the study doubtful: guesses that nobody has read.
     """
 
     problem: DecisionProblem
@@ -99,6 +101,7 @@ class Method:
     seen: str
     columns: Columns
     release: Release
+    doubts: tuple[str, ...] = ()
 
     @cached_property
     def instead(self) -> IntArray:
@@ -173,7 +176,8 @@ def make_method(
             "seen": seen,
         },
     )
-    return Method(problem, exact, seen, columns, release)
+    doubts = (study.log.unread_words,) if isinstance(study, LoggedStudy) and study.log.unread else ()
+    return Method(problem, exact, seen, columns, release, doubts)
 
 
 def decide(

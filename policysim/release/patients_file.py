@@ -314,17 +314,20 @@ def _opened(
     """What names the rows of a source, and some of its columns in batches; DataError for a column that is not there."""
     if isinstance(source, Path):
         title, file = source.as_posix(), open_columns(source, stated)
-        columns = file.schema.names
+        written = file.schema.names
     else:
-        title, columns = "patients", list(map(str, source.columns))
-        check_distinct(title, columns)
+        title, written = "patients", list(map(str, source.columns))
+    # Without margins, which some tools write behind commas.
+    columns = [name.strip() for name in written]
+    check_distinct(title, columns)
     for name in names:
         if name not in columns:
             raise DataError(f"{title}: {toml_reader.unknown('column', name, columns)}")
     if isinstance(source, Path):
+        asked = [written[columns.index(name)] for name in names]
         return file, (
-            batch.slice(start, BATCH).to_pandas()
-            for batch in file.batches(list(names), progress)
+            batch.slice(start, BATCH).to_pandas().set_axis(names, axis="columns")
+            for batch in file.batches(asked, progress)
             for start in range(0, batch.num_rows, BATCH)
         )
     frame = source.set_axis(columns, axis="columns")[list(names)]

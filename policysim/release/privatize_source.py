@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.toml_reader import unknown
+from envs.toml_reader import one_line, unknown
 from policies.arrays import IntArray
 from policies.levels import (
     MISSING,
@@ -24,7 +24,8 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import ColumnsFile, open_columns
 from policysim.files.csv_format import RECOGNISED, CsvFormat
 from policysim.files.dialect import Dialect
-from policysim.files.many_files import READABLE, csv_name, file_digest, files_of, kind_of, stamp
+from policysim.files.many_files import READABLE, csv_name, file_digest, files_of, kind_of, left_out, stamp
+from policysim.files.terminal import complain
 from policysim.progress import SILENT, Progress
 from policysim.release.people import People
 
@@ -109,6 +110,12 @@ def open_source(path: Path, stated: CsvFormat = RECOGNISED) -> Source:
     """
     stamps, files = [], []
     names: set[str] = set()
+    others = left_out(path) if path.is_dir() else []
+    if others:
+        complain(
+            f"warning: {path.as_posix()}: left out: {', '.join(map(one_line, others))}: of a folder .csv, .tsv and "
+            ".parquet are read; privatize others by themselves"
+        )
     for part in files_of(path) if path.is_dir() else (path,):
         if not kind_of(part):  # before whether there is such a file
             raise DataError(f"{part.as_posix()}: the name must end in {READABLE}")
@@ -117,9 +124,9 @@ def open_source(path: Path, stated: CsvFormat = RECOGNISED) -> Source:
         names.add(csv_name(part))
         stamps.append(stamp(part))
         files.append(open_columns(part, stated))
-        others = set(files[0].schema.names) ^ set(files[-1].schema.names)
-        if others:
-            one = f"only one of them has {min(others)!r}"
+        differ = set(files[0].schema.names) ^ set(files[-1].schema.names)
+        if differ:
+            one = f"only one of them has {min(differ)!r}"
             raise DataError(f"{part.as_posix()}: must have the columns of {files[0].path.name}, and {one}")
     return Source(path, tuple(files), tuple(stamps))
 

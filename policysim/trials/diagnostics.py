@@ -179,8 +179,7 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     finer = "declared features and the columns of adjust_for" if source.adjust_for else "declared features"
     others = [ESTIMATED.format(finer)] if source.propensity == ESTIMATE else []
     if source.unread:
-        guesses = "1 guess marked # CHECK is" if source.unread == 1 else f"{source.unread} guesses marked # CHECK are"
-        others.insert(0, f"{guesses} unread: what follows is only as good as that.")
+        others.insert(0, source.unread_words)
     ess = effective_size(importance_weights(data, by_lot) * data.known.weights, data.counts)
     if ess < SMALLEST_ESS:
         others.append(

@@ -362,9 +362,7 @@ def test_where_a_mechanism_hides_as_much_as_the_chosen_treatment_and_loses_less_
     findings = find(problem, choices, labels)
     assert (findings.details.choice, choices.needs.loc[0, "epsilon"]) == (SINGLE, 0)
     advice = screen_of(findings, labels).advice
-    told = (
-        r"needs no ε\. B at ε = 0, .* hides as much and loses less: ([\d,]+) instead of ([\d,]+) units"
-    )
+    told = r"needs no ε\. B at ε = 0, .* hides as much and loses less: ([\d,]+) instead of ([\d,]+) units"
     less, more = (float(number.replace(",", "")) for number in re.search(told, advice).groups())
     assert less == more / 2
 

@@ -297,6 +297,21 @@ def test_the_log_of_a_study_is_not_treated_by_it(tmp_path, ledger):
             ask(ledger, patients, tmp_path / "trial.toml")
 
 
+def test_guesses_that_nobody_has_read_are_named_before_treatments_are_drawn_by_them(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = shutil.copy(Path(__file__).parents[3] / "examples" / "trial.csv", tmp_path / "trial.csv")
+    assert main(["init", "trial.csv", "--out", "trial.toml", *OF_EXAMPLE]) == 0
+    pd.read_csv(log).head(20).assign(who=range(20), day=1).to_csv("others.csv", index=False)
+    Ledger("ledger.sqlite")
+    asked = ("--epsilon", "1", "--id", "who", "--event", "day", "--ledger", "ledger.sqlite", "--dry-run")
+    for marked in (True, False):
+        capsys.readouterr()
+        assert main(["decide", "others.csv", "--study", "trial.toml", *asked]) == 0
+        assert ("marked # CHECK" in capsys.readouterr().err) == marked
+        study = Path("trial.toml")
+        study.write_text(study.read_text().replace("# CHECK", "#"))
+
+
 def test_a_table_of_the_log_is_not_treated_by_the_study_in_any_order(tmp_path, ledger):
     log = shutil.copy(Path("examples/trial.csv").resolve(), tmp_path / "trial.csv")
     assert main(["init", str(log), "--out", str(tmp_path / "trial.toml"), *OF_EXAMPLE]) == 0
@@ -618,6 +633,17 @@ def statuses_of(study, out, *arguments, patients="today.csv"):
     """Which statuses a run of a study wrote."""
     assert decide("--study", study, "--out", out, *arguments, patients=patients) == 0
     return {status for *_, status in rows_of(f"{Path(out).stem}.private.csv")[1:]}
+
+
+@pytest.mark.usefixtures("here")
+def test_names_of_columns_may_have_margins(ledger):
+    rows = people(("P", 1, 0), ("Q", 1, 5))
+    spaced = rows.rename(columns={name: f" {name} " for name in rows.columns})
+    spaced.to_csv("spaced.csv", index=False)
+    assert set(ask(ledger, "spaced.csv")["status"]) == {"drawn"}
+    assert set(ask(ledger, spaced)["status"]) == {"as before"}
+    with pytest.raises(DataError, match="day"):
+        ask(ledger, spaced.assign(day=1))
 
 
 @pytest.mark.usefixtures("here")

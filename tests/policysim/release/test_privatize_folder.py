@@ -172,3 +172,13 @@ def test_the_current_folder_is_a_folder_as_others_are(capsys, data, out, monkeyp
     assert len(contents(data)) == len(contents(out)) == 7
     monkeypatch.chdir(out)
     assert run(capsys, "--estimate", ".")[0] == 0
+
+
+def test_tables_of_a_folder_that_are_left_out_are_named(capsys, data, out):
+    whole = (data / "0000.csv").read_bytes()
+    for name in ("b.txt", "e.dat", "_notes.txt", "readme.md"):
+        (data / name).write_bytes(whole)
+    code, _, error = run(capsys, data, *OPTIONS, "--out", out, "--uncounted")
+    assert code == 0
+    assert f"warning: {data.as_posix()}: left out: b.txt, e.dat: of a folder .csv, .tsv and .parquet are read" in error
+    assert {path.name for path in out.iterdir()} == {f"{number:04}.csv" for number in range(7)}
