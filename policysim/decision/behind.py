@@ -27,8 +27,6 @@ from policysim.report.screen import Grid
 from policysim.study.labels import Labels
 from policysim.words import ASSUMED_PUBLIC, capital
 
-# The table of prices, by its name.
-PRICES = "price-list"
 # Of the acceptability curve so many weights are printed.
 CURVE_POINTS = 7
 
@@ -44,8 +42,8 @@ def tables_behind(findings: Findings, labels: Labels) -> Iterator[Grid]:
         yield _observer(tables["beliefs"], details)
     yield _guesses(findings, details)
     yield _ways(tables["publishing"], details, labels)
-    if PRICES in tables:
-        yield _prices(tables[PRICES], details, labels)
+    if "price-list" in tables:
+        yield _prices(tables["price-list"], details, labels)
     if "prevalence" in tables:
         yield _prevalence(tables["prevalence"], details)
     yield _method(details)
@@ -169,7 +167,7 @@ def _prices(prices: pd.DataFrame, details: DecisionDetails, labels: Labels) -> G
         "By the best private draw if only this is hidden. Features of the same price share a line; a feature without "
         "numbers makes no difference between treatments in this model."
     )
-    return Grid(("Hidden, all else public", *texts), rows, title, note, PRICES)
+    return Grid(("Hidden, all else public", *texts), rows, title, note, "price-list")
 
 
 def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:

@@ -11,7 +11,7 @@ from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
-from policysim.decision.behind import PRICES, tables_behind
+from policysim.decision.behind import tables_behind
 from policysim.decision.find import DecisionDetails
 from policysim.numbers import (
     NEGLIGIBLE,
@@ -62,16 +62,13 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
         What an observer sees.
     """
     trace, behind = tuple(_trace(findings)), tuple(tables_behind(findings, labels))
-    # It is only there if it was asked for.
-    prices = tuple(table for table in behind if table.name == PRICES)
-    behind = tuple(table for table in behind if table.name != PRICES)
     screen = Screen(
         title=labels.title,
         advice=_beyond_limits(findings) + advice(findings, labels, seen),
         about=_about(labels),
         options=_introduced(findings),
         lines=tuple(_lines(findings, labels)),
-        tables=(_numbers(findings), *prices, *trace),
+        tables=(_numbers(findings), *trace),
         notes=tuple(_notes(findings, crowded=False)),
         behind=behind,
         warnings=findings.warnings,
@@ -79,7 +76,7 @@ def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") ->
     if len(screen.text().splitlines()) <= MOST_LINES:
         return screen
     notes = tuple(_notes(findings, crowded=True))
-    return replace(screen, tables=(_numbers(findings), *prices), notes=notes, behind=(*trace, *behind))
+    return replace(screen, tables=screen.tables[:1], notes=notes, behind=(*trace, *behind))
 
 
 def _about(labels: Labels) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency):
     moves = {name: np.ptp(differences, axis=axis).max() for axis, name in enumerate(study.scenario.space.names)}
     assert {name for name in moves if not prices.loc[name, "used"]} == {n for n, move in moves.items() if move < 1e-12}
     made = report(study, price_list=True)
-    (grid,) = (grid for grid in made.screen.tables if grid.name == "price-list")
+    (grid,) = (grid for grid in made.screen.behind if grid.name == "price-list")
     (row,) = (row for row in grid.rows if "penicillin allergy" in row[0])
     assert set(row[1:]) == {"–"}
     # If nothing else is hidden, that is said before all numbers.
