@@ -94,7 +94,9 @@ def add(commands: Commands) -> None:
         help="the figures to draw and write, such as frontier (default: all)",
     )
     parser.add_argument(
-        "--price-list", action="store_true", help="also print the least cost of hiding each single feature"
+        "--price-list",
+        action="store_true",
+        help="also find the least cost of hiding each single feature: a table of the report, and of --full",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="also print the tables behind the screen")
