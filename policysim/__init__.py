@@ -469,8 +469,8 @@ def smallest_epsilon(
     The value of one decision does not fall as epsilon rises. Deaths may rise: a policy that is worth more can cost more
     lives. With `max_extra_lead` or `at_most` the demand is met at the epsilon found, and not just below it; that it
     is met nowhere below is known for a grid of epsilons in ratios of 1.15 only. "optimal" is searched as the optimum
-    within these bounds, for which it is known of every epsilon. Over days the value may fall, too: there the demand may
-    be met somewhere else below.
+    within these bounds, for which it is known of every epsilon; "optimal-safe" within these and its own. Over days the
+    value may fall, too: there the demand may be met somewhere else below.
 
     Examples
     --------

@@ -155,11 +155,15 @@ class OptimalSafe(Policy):
         object.__setattr__(self, "at_most", None if self.at_most is None else checked_limits(self.at_most))
         object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
 
+    def limits_on(self, problem: DecisionProblem) -> Mapping[str, float | str] | None:
+        """The bounds on outcomes of a problem, by default on the one that leads; None where there is none."""
+        if self.at_most is None and problem.lead is not None:
+            return {problem.lead: ONE_FOR_ALL}
+        return self.at_most
+
     def _optimal(self, problem: DecisionProblem) -> Optimal:
         """The optimum within the bounds on a problem; NotApplicableError where nothing says what to bound."""
-        at_most = self.at_most
-        if at_most is None and problem.lead is not None:
-            at_most = {problem.lead: ONE_FOR_ALL}
+        at_most = self.limits_on(problem)
         if at_most is None and self.capacity is None:
             raise NotApplicableError("optimal-safe bounds the outcome that leads, and the problem has no lead.")
         return Optimal(self.epsilon, at_most=at_most, capacity=self.capacity)

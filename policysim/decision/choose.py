@@ -192,7 +192,7 @@ def choose(
         What is asked for.
     policies : sequence of str or Policy
         Names from the catalogue, or policies whose epsilon is replaced. "optimal" is searched as the optimum within the
-        bounds on outcomes.
+        bounds on outcomes, and "optimal-safe" as that within these and its own.
     progress : Progress, optional
         Reports each policy and of the limit.
 
@@ -232,7 +232,7 @@ def choose(
         needs=needs,
         for_all=for_all,
         mechanisms={
-            template.name: replace(demand.within(template), epsilon=row["epsilon"])
+            template.name: replace(demand.within(template, problem), epsilon=row["epsilon"])
             for template, row in needed.items()
             if row["epsilon"] < math.inf
         },
@@ -258,7 +258,7 @@ def _for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> di
 
 def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> dict[str, Any]:
     """What a policy needs, keeps and costs at the least epsilon that meets the demand."""
-    template, max_epsilon = demand.within(policy), wish.max_epsilon
+    template, max_epsilon = demand.within(policy, problem), wish.max_epsilon
     on, name = evaluated_on(template, problem), template.name
     nowhere = {"policy": name, "actions": (), "epsilon": math.inf, "allowed": False, "value": math.nan}
     curve = demand_curve(problem, demand, template)

@@ -85,6 +85,8 @@ class ChooseDetails:
         The verdict in short: None where it is open.
     shares : bool
         Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
+    beyond : str
+        The limits of the study that what is chosen breaks, in words; "" for none. They are no demands.
     copy_epsilon : float
         The epsilon at which `compare` randomises a published copy; NaN without a study.
     """
@@ -112,6 +114,7 @@ class ChooseDetails:
     verdict: str
     possible: bool | None
     shares: bool
+    beyond: str
     copy_epsilon: float
 
 
@@ -187,6 +190,8 @@ def find(
         with suppress(InfeasibleError):
             demands += _checked(problem, choices.wish, _at(problem, second, below))
     patients, options = _options(choices, candidates, verdicts, chosen)
+    letter = next((candidate.letter for candidate in candidates if candidate.gives(chosen)), "")
+    broken = {} if study is None else _broken(problem, study, candidates, labels)
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
@@ -197,7 +202,7 @@ def find(
         of_log=held_out is not None,
         clusters=about_log.get("clusters", 0),
         choice=choice,
-        chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
+        chosen=letter,
         single=next(candidate.letter for candidate in candidates if candidate.gives(best_single)),
         lead=choices.lead,
         patients=patients,
@@ -211,6 +216,7 @@ def find(
         verdict=choices.verdict.value,
         possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
         shares=gain_of(problem).has_shares and Greedy.name in better,
+        beyond=broken.get(letter, ""),
         copy_epsilon=math.nan if study is None else study.epsilon,
     )
     return Findings(
@@ -227,7 +233,7 @@ def find(
             *(() if uses_hidden(problem) else (unused(),)),
             *errors,
             *about_log.get("others", ()),
-            *(() if study is None else _broken(problem, study, candidates, labels)),
+            *(f"{option}: {words}." for option, words in broken.items()),
             *(() if about_log.get("best_arm", True) else (NO_BEST_ARM,)),
         ),
         details=details,
@@ -336,15 +342,15 @@ def _checked(problem: DecisionProblem, wish: Wish, candidate: Candidate) -> Iter
         yield option | {"demand": "at_most", "outcome": outcome, "limit": limit, "value": value, "met": bool(met)}
 
 
-def _broken(problem: DecisionProblem, study: Study, candidates: Sequence[Candidate], labels: Labels) -> Iterator[str]:
-    """Which options break the limits of the study, which are no demands."""
+def _broken(problem: DecisionProblem, study: Study, candidates: Sequence[Candidate], labels: Labels) -> dict[str, str]:
+    """The limits of the study that options break, in words, by their letters: they are no demands."""
     rows = []
     for candidate in candidates:
         on = evaluated_on(candidate.policy, problem)
         shares = zip(on.actions, on.prior @ candidate.policy.probabilities(on), strict=True)
         rows.append(candidate.row | {"policy": candidate.letter} | {f"p_{action}": share for action, share in shares})
     broken = broken_bounds(problem, study.at_most, study.capacity, pd.DataFrame(rows), labels.outcomes)
-    return (f"{letter}: {', '.join(words)}." for letter, words in broken.items())
+    return {letter: ", ".join(words) for letter, words in broken.items()}
 
 
 def _verdict(

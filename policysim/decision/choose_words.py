@@ -61,7 +61,7 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     ]
     return Screen(
         title=labels.title,
-        advice=advice(findings),
+        advice=f"{advice(findings)}{_beyond(findings.details)}",
         about=tuple(filter(None, [labels.disclaimer, f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."])),
         options=tuple(introduced),
         lines=tuple(line for line in lines if line.text),
@@ -87,6 +87,8 @@ def hides(row: Mapping[str, Any]) -> str:
         return "hides everything: the treatment says nothing about the secret"
     if row["hides"] == "nothing":
         return "best under the weights of this study; hides nothing"
+    if row["epsilon"] == 0:
+        return "drawn at random, with chances that do not depend on the secret; hides everything, too"
     return f"drawn at random, with chances that depend on the record; hides it up to ε = {decimal(row['epsilon'])}"
 
 
@@ -125,6 +127,11 @@ def advice(findings: Findings) -> str:
     )
 
 
+def _beyond(details: ChooseDetails) -> str:
+    """Which limits of the study, which are no demands, the chosen option does not keep."""
+    return f" {details.chosen} is beyond the limits of this study: {details.beyond}." if details.beyond else ""
+
+
 def _as_hidden(findings: Findings, second: Mapping[str, Any] | None) -> str:
     """Whether B, at ε = 0, hides as much as the single treatment that is chosen, meets the demands and loses less."""
     chosen = findings.options.loc[findings.options["chosen"], "loss"]
@@ -132,9 +139,10 @@ def _as_hidden(findings: Findings, second: Mapping[str, Any] | None) -> str:
         return ""
     count = findings.details.patients
     less, more = (about(count * loss) for loss in (second["loss"], chosen.iloc[0]))
+    fitted = ", by the fitted scores" if findings.details.of_log else ""
     return (
-        f" B at ε = 0, a draw with the same chances for everyone, hides as much and loses less: {less} instead of "
-        f"{more} units of utility per {plain(count)}."
+        f" B at ε = 0, a draw whose chances do not depend on the secret, hides as much and loses less: {less} instead "
+        f"of {more} units of utility per {plain(count)}{fitted}."
     )
 
 

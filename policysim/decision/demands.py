@@ -16,7 +16,7 @@ from envs.toml_reader import FINITE, is_number, number_wanted
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.catalogue import is_built_in
 from policies.optimal.bounds import InfeasibleError, bounds_on
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.numbers import DIGITS, enough, not_above
@@ -64,10 +64,16 @@ class Demand:
         # What is spare of bounds that are kept does not matter: of the best within them, it is 0.
         return gained if gained < math.inf and all(left >= 0 for left in spare) else min([gained, *spare])
 
-    def within(self, policy: Policy) -> Policy:
-        """The policy to be searched: the optimum within these bounds for the optimum, any other as it is."""
-        nothing_else = self.at_most and policy == Optimal(policy.epsilon)
-        return Optimal(policy.epsilon, at_most=dict(self.at_most)) if nothing_else else policy
+    def within(self, policy: Policy, problem: DecisionProblem) -> Policy:
+        """The policy to be searched: an optimum within these bounds, and within its own; any other as it is."""
+        if not self.at_most:
+            return policy
+        if isinstance(policy, OptimalSafe):
+            own = policy.limits_on(problem) or {}
+            stated = {bound.name: bound.limit for bound in bounds_on(problem, own, None)}
+            tighter = {name: most for name, most in self.at_most.items() if most < stated.get(name, math.inf)}
+            return replace(policy, at_most={**own, **tighter})
+        return Optimal(policy.epsilon, at_most=dict(self.at_most)) if policy == Optimal(policy.epsilon) else policy
 
 
 def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
@@ -114,7 +120,7 @@ def make_demand(
 
 def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Curve:
     """By how much a policy meets a demand, over epsilon; looked at on a grid where that may fall."""
-    template = demand.within(policy)
+    template = demand.within(policy, problem)
     on = evaluated_on(template, problem)
 
     def margin(epsilon: float) -> float:
@@ -125,7 +131,7 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
 
     curve = Curve(template.name, margin)
     # Outcomes may rise again at a larger epsilon, but under the optimum within the bounds: more is allowed there.
-    if demand.at_most and template != demand.within(Optimal(template.epsilon)):
+    if demand.at_most and template != demand.within(Optimal(template.epsilon), problem):
         curve.scan()
     return curve
 
@@ -133,8 +139,8 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
 def least_epsilon(problem: DecisionProblem, demand: Demand, policy: Policy) -> float:
     """The least epsilon at which a policy meets a demand, to 1e-4; its claim was checked there (`checked_tables`)."""
     found = demand_curve(problem, demand, policy).first_reaching(0.0)
-    on = evaluated_on(demand.within(policy), problem)
-    checked_tables(replace(demand.within(policy), epsilon=found), on)
+    template = demand.within(policy, problem)
+    checked_tables(replace(template, epsilon=found), evaluated_on(template, problem))
     return found
 
 

@@ -190,3 +190,20 @@ def test_the_first_sentence_names_options_beyond_the_limits_and_the_best_draw_wi
     assert named
     within = f"{letter} is the best private draw within them. Without these limits:"
     assert advice == f"Beyond the limits of this study: {' and '.join(named)}; {within}"
+
+
+@pytest.mark.parametrize("options", [["--keep", "0"], ["--max-extra-lead", "-50"]], ids=" ".join)
+def test_choose_says_which_limits_its_choice_does_not_keep(path, problem, capsys, options):
+    assert main(["choose", str(path), *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (chosen,) = [row for row in found["options"] if row["chosen"]]
+    best = problem.actions[(problem.prior @ problem.utilities).argmax()]
+    action = problem.actions.index(chosen["policy"].removeprefix("for all: ").replace("best-fixed", best))
+    outcomes, shares = expected(problem, np.eye(problem.n_actions)[np.full(problem.n_records, action)])
+    words = [f"more than {m:g} {TITLES[o]} per patient" for o, m in BOUNDS["at_most"].items() if outcomes[o] > m]
+    words += ["gives pill to more than 10 of 100 patients"] if shares["pill"] > 0.1 else []
+    assert found["details"]["beyond"] == ", ".join(words)
+    assert main(["choose", str(path), *options]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    told = f"{chosen['option']} is beyond the limits of this study: {', '.join(words)}."
+    assert words and told in said

@@ -287,6 +287,18 @@ def test_any_treatment_for_all_that_does_it_is_chosen_before_a_mechanism():
     assert found.least["expected_death"] == 0
 
 
+@pytest.mark.parametrize(("own", "asked", "kept"), [(0.8, 0.5, 0.5), (0.3, 0.5, 0.3), ("one for all", 0.5, 0.5)])
+def test_optimal_safe_is_made_within_its_own_bounds_and_those_that_are_asked_for(own, asked, kept):
+    """Whoever is treated gains 1 and bleeds: as many are treated as the tighter bound allows, at any ε."""
+    bleeding = {"bleeding": np.array([[0.0, 1.0], [0.0, 1.0]])}
+    problem = ps.DecisionProblem([[0.0, 1.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes=bleeding)
+    safe = ps.make_policy("optimal-safe", at_most={"bleeding": own}, capacity={"a1": 0.9})
+    (row,) = rows_of(choose(problem, Wish(at_most={"bleeding": asked}), [safe]).needs)
+    assert (row["epsilon"], row["allowed"]) == (0, True)
+    assert (row["expected_bleeding"], row["value"]) == pytest.approx((kept, kept), abs=1e-9)
+    assert ps.smallest_epsilon(problem, safe, at_most={"bleeding": asked}) == 0
+
+
 def test_what_only_no_privacy_does_is_found_at_no_epsilon():
     problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
     found = choose(problem, Wish(keep=1.0), ["optimal", "randomized-response"])

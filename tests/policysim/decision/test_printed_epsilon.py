@@ -108,7 +108,7 @@ def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example)
     choices = choose(problem, wish, POLICIES)
 
     def table_at(row, epsilon):
-        return demand.within(ps.make_policy(row["policy"], epsilon=epsilon)).probabilities(problem)
+        return demand.within(ps.make_policy(row["policy"], epsilon=epsilon), problem).probabilities(problem)
 
     def holds(row, epsilon):
         try:
