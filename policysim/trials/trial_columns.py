@@ -40,7 +40,7 @@ from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
 REPEATS, MOST_TIMES = 20, 8
-# What is nearer to a bound than so many errors of a median, or of a share, of splits might be beyond it by others.
+# An end of an interval that is nearer to 0 than so many errors of a median of splits might be beyond 0 by others.
 CLOSE = 2.0
 FOLDS = 5
 FEWEST_PATIENTS = 10
@@ -493,14 +493,15 @@ def is_close(differences: Sequence[Moments]) -> bool:
     """Whether other splits might change the verdict on a difference: then more splits are made.
 
     They might move 0 into its interval, or out of it: the median of n splits has an error of about sqrt(pi / 2) times
-    their standard deviation over sqrt(n). Or they might change whether it is 0 in most splits (`settled`).
+    their standard deviation over sqrt(n). Or they might change whether it is 0 in most splits (`settled`), as a share
+    of about a half has an error of 1 / sqrt(4 n).
     """
     _, low, high, error = over_splits(differences)
     n_splits = len(differences)
     spread = float(np.std([each.mean for each in differences]))
     wobble = math.sqrt(math.pi / 2 / n_splits) * spread
     zero = np.mean([each.mean == 0 == each.standard_error for each in differences])
-    about_half = 0 < zero < 1 and abs(zero - 1 / 2) < CLOSE * math.sqrt(1 / 4 / n_splits)
+    about_half = 0 < zero < 1 and abs(zero - 1 / 2) < math.sqrt(1 / 4 / n_splits)
     return bool(error > 0 and (about_half or min(abs(low), abs(high)) < CLOSE * wobble))
 
 
