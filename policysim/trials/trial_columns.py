@@ -40,7 +40,7 @@ from policysim.utility import COSTS
 
 # Splits come by so many at a time, at most so many times.
 REPEATS, MOST_TIMES = 20, 8
-# An end of an interval that is nearer to 0 than so many errors of a median of splits might be beyond 0 by others.
+# What is nearer to a bound than so many errors of a median, or of a share, of splits might be beyond it by others.
 CLOSE = 2.0
 FOLDS = 5
 FEWEST_PATIENTS = 10
@@ -494,14 +494,14 @@ def is_close(differences: Sequence[Moments]) -> bool:
 
     They might move 0 into its interval, or out of it: the median of n splits has an error of about sqrt(pi / 2) times
     their standard deviation over sqrt(n). Or they might change whether it is 0 in most splits (`settled`), as a share
-    of about a half has an error of 1 / sqrt(4 n).
+    of about a half has an error of 1 / sqrt(4 n): for that alone, splits are made twice at most.
     """
     _, low, high, error = over_splits(differences)
     n_splits = len(differences)
     spread = float(np.std([each.mean for each in differences]))
     wobble = math.sqrt(math.pi / 2 / n_splits) * spread
     zero = np.mean([each.mean == 0 == each.standard_error for each in differences])
-    about_half = 0 < zero < 1 and abs(zero - 1 / 2) < math.sqrt(1 / 4 / n_splits)
+    about_half = n_splits <= REPEATS and 0 < zero < 1 and abs(zero - 1 / 2) < CLOSE * math.sqrt(1 / 4 / n_splits)
     return bool(error > 0 and (about_half or min(abs(low), abs(high)) < CLOSE * wobble))
 
 
