@@ -42,6 +42,8 @@ from policysim.utility import COSTS
 REPEATS, MOST_TIMES = 20, 8
 # What is nearer to a bound than so many errors of a median, or of a share, of splits might be beyond it by others.
 CLOSE = 2.0
+# A policy that is the same as A on all data, and in so large a share of the splits, is A.
+NEARLY_ALL = 0.9
 FOLDS = 5
 FEWEST_PATIENTS = 10
 
@@ -391,9 +393,9 @@ def measured_on_splits(
 def settled(
     study: LoggedStudy, log: Log, measured: Mapping[Policy, Sequence[Measured]], groups: Groups
 ) -> dict[Policy, list[Measured]]:
-    """Without the few splits that tell two policies apart which are the same on all data and in most splits.
+    """Without the few splits that tell two policies apart which are the same on all data and in `NEARLY_ALL` splits.
 
-    A split makes policies from four fifths of the patients. Whether some split differed decided between "equal" and
+    A split makes policies from four fifths of the patients. Whether any split differed decided between "equal" and
     "not shown", and another seed would often have decided otherwise. A policy that gives a group one arm for all is
     measured as A is there.
     """
@@ -418,15 +420,13 @@ def settled(
 def _same_as_one(
     study: LoggedStudy, log: Log, measured: Mapping[Policy, Sequence[Measured]], groups: Groups
 ) -> dict[Policy, set[int]]:
-    """Policies that are one arm for all on all data, and in most splits and not in all, with the groups where so."""
+    """Policies that are one arm for all on all data, and in nearly all splits, with the groups where so."""
 
-    def is_mostly_zero(splits: Sequence[Measured], group: int) -> bool:
-        differences = [split.estimates[group]["difference"] for split in splits]
-        sizes = [abs(each.mean) + each.standard_error for each in differences]
-        return bool(np.median(sizes) == 0 < np.max(sizes))
+    def is_nearly_zero(splits: Sequence[Measured], group: int) -> bool:
+        return NEARLY_ALL <= _share_without(split.estimates[group]["difference"] for split in splits) < 1
 
     mostly = {
-        policy: {group for group in range(len(groups)) if is_mostly_zero(splits, group)}
+        policy: {group for group in range(len(groups)) if is_nearly_zero(splits, group)}
         for policy, splits in measured.items()
     }
     if not any(mostly.values()):
@@ -493,16 +493,21 @@ def is_close(differences: Sequence[Moments]) -> bool:
     """Whether other splits might change the verdict on a difference: then more splits are made.
 
     They might move 0 into its interval, or out of it: the median of n splits has an error of about sqrt(pi / 2) times
-    their standard deviation over sqrt(n). Or they might change whether it is 0 in most splits (`settled`), as a share
-    of about a half has an error of 1 / sqrt(4 n): for that alone, splits are made twice at most.
+    their standard deviation over sqrt(n). Or they might change whether it is 0 in nearly all splits (`settled`): for
+    that alone, splits are made twice at most.
     """
     _, low, high, error = over_splits(differences)
     n_splits = len(differences)
     spread = float(np.std([each.mean for each in differences]))
     wobble = math.sqrt(math.pi / 2 / n_splits) * spread
-    zero = np.mean([each.mean == 0 == each.standard_error for each in differences])
-    about_half = n_splits <= REPEATS and 0 < zero < 1 and abs(zero - 1 / 2) < CLOSE * math.sqrt(1 / 4 / n_splits)
-    return bool(error > 0 and (about_half or min(abs(low), abs(high)) < CLOSE * wobble))
+    share, its_error = _share_without(differences), math.sqrt(NEARLY_ALL * (1 - NEARLY_ALL) / n_splits)
+    about_nearly_all = n_splits <= REPEATS and share < 1 and abs(share - NEARLY_ALL) < CLOSE * its_error
+    return bool(error > 0 and (about_nearly_all or min(abs(low), abs(high)) < CLOSE * wobble))
+
+
+def _share_without(differences: Iterable[Moments]) -> float:
+    """The share of some differences that are exactly 0."""
+    return float(np.mean([each.mean == 0 == each.standard_error for each in differences]))
 
 
 def groups_of(log: Log, by: Sequence[str]) -> Groups:

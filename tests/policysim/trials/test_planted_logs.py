@@ -65,11 +65,11 @@ def test_without_a_gain_nothing_is_called_better_and_a_large_one_is(monkeypatch)
 
 
 def test_a_policy_that_is_one_arm_for_all_is_equal_though_a_few_splits_differ(monkeypatch):
-    """On all data it is, and in most splits: whatever the seed. Where most splits differ, it is not."""
-    monkeypatch.setattr(trial_columns, "REPEATS", 6)
+    """On all data it is, and in 9 of 10 splits: whatever the seed. Where more splits differ, it is not."""
+    monkeypatch.setattr(trial_columns, "REPEATS", 10)
     monkeypatch.setattr(trial_columns, "MOST_TIMES", 1)
     greedy, world = Greedy(), NULLS["a strong effect in all"]
-    for draw, differing in ((3, {0: 0, 2: 1}), (9, {0: 4, 2: 4})):
+    for draw, differing in ((3, {0: 0, 2: 1}), (9, {0: 7, 1: 4})):
         study, log = planted_log(world, np.random.default_rng(draw))
         on_all = problem_of_log(study, log)
         assert np.array_equal(greedy.probabilities(on_all), BestFixed().probabilities(on_all))
@@ -77,10 +77,10 @@ def test_a_policy_that_is_one_arm_for_all_is_equal_though_a_few_splits_differ(mo
             seeded = replace(study, seed=seed, policies=("greedy", "best-fixed", "uniform"))
             assert n_splits == sum(
                 any((greedy.probabilities(each) != BestFixed().probabilities(each)).any() for each in split.problems)
-                for split in islice(trial_columns.split_log(log, seeded), 6)
+                for split in islice(trial_columns.split_log(log, seeded), 10)
             )
             judged = trial_columns.judged_on_splits(seeded, log, [greedy]).iloc[0]
-            equal = n_splits < 3
+            equal = n_splits <= 1
             assert judged["verdict"] == (EQUAL if equal else NOT_SHOWN)
             assert (judged["low"] == judged["high"]) == equal
             rows = trial_columns.compare_log(seeded, log).set_index("policy")
@@ -93,10 +93,10 @@ def test_a_policy_that_is_one_arm_for_all_is_equal_though_a_few_splits_differ(mo
                 assert of_uniform["loss_low"] == pytest.approx(-of_uniform["difference_high"], abs=0.002)
 
 
-def test_a_policy_that_differs_on_all_data_is_not_equal_though_most_splits_do_not():
+def test_a_policy_that_differs_on_all_data_is_not_equal_though_nearly_all_splits_do_not():
     none, some = Moments(500, 0.0, 0.0), Moments(500, 0.02, 0.01)
     study, log = planted_log(GAINS["gain .10, two arms"], np.random.default_rng(0))
     on_all = problem_of_log(study, log)
     assert (Greedy().probabilities(on_all) != BestFixed().probabilities(on_all)).any()
-    measured = {Greedy(): [Measured([{"difference": each}], [{}], 0.0, 0.0, 0.0) for each in (none, none, some)]}
+    measured = {Greedy(): [Measured([{"difference": each}], [{}], 0.0, 0.0, 0.0) for each in (*[none] * 9, some)]}
     assert trial_columns.settled(study, log, measured, trial_columns.groups_of(log, ())) == measured
