@@ -167,7 +167,7 @@ def evaluate_log(
     >>> found.value, round(found.standard_error, 3), round(found.ess, 1)
     (0.875, 0.375, 3.2)
     >>> found.warnings[0]
-    'the value may be nearly anything: its 95 % interval is −0.11 to 1.9, and 0 to 1.0 are possible.'
+    'the value may be nearly anything: its 95 % interval is −0.11 to 1.9, and 0 to 1 are possible.'
     """
     one_of(estimator, tuple(ESTIMATORS), "estimator")
     check_seed(seed)

@@ -247,7 +247,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
         ),
         (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
         (("--policy", "exponental"), "unknown policy 'exponental'; did you mean 'exponential'?"),
-        (("--epsilon", "1,2"), "--epsilon must be one number >= 0, got '1,2'"),
+        (("--epsilon", "1,2"), "--epsilon must be one number with a decimal point, such as 0.5, got '1,2'"),
         (("--epsilon", "-1"), "--epsilon must be one number >= 0, got '-1'"),
         (("--horizon", "2", "--sensitive", "age"), "over days a public feature must never change, and infected, fever"),
         (("--length-public",), "--length-public only goes with a --horizon of several days"),
