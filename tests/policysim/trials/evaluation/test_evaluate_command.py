@@ -191,7 +191,10 @@ def test_the_outcome_model_is_the_studys_or_the_one_that_is_named(evaluated, tri
         ("", "evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E"),
         ("--table p.csv --epsilon 1", "--epsilon only goes with --policy"),
         ("--policy exponential", "--policy exponential needs --epsilon, a number >= 0"),
-        ("--policy exponential --epsilon 1,2", "--epsilon must be one number with a decimal point, such as 0.5, got '1,2'"),
+        (
+            "--policy exponential --epsilon 1,2",
+            "--epsilon must be one number with a decimal point, such as 0.5, got '1,2'",
+        ),
         ("--policy greedy --epsilon 1", "--epsilon does not go with greedy, which has none"),
         ("--policy exponental --epsilon 1", "unknown policy 'exponental'; did you mean 'exponential'?"),
         ("--policy greedy --estimator drr", "--estimator: unknown estimator 'drr'"),
