@@ -4,7 +4,8 @@ estimators       what each row adds to an estimate: importance weights, IPS, SNI
 estimate_value   the estimators, an entry each; models fitted without the rows that they predict
 arms             each arm given to everyone, and a policy against the one that did best on other folds
 contrasts        arms against each other: which is the best
-trial_columns    policies from one part of a log, measured on the other over repeated splits; a row for each
+splits           random splits of a log, and what a policy is worth on one: made from one part, measured on the rest
+trial_columns    what all splits say of each policy: a row for each epsilon and group
 overlap          groups of patients to whom the log never gives an action, or who have no outcome under it
 diagnostics      balance of the arms, propensities; doubts about a log
 evidence         what a log can show: heterogeneity, power and E-values

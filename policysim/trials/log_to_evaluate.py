@@ -60,7 +60,7 @@ class LogToEvaluate:
         Where overlap is looked for: all that was known, if possible before numbers were cut into levels.
     doubts : LogCaveats
         What may be wrong with it, of the log of a study; of a file nothing says how treatments were given. Beside
-        nothing is concluded.
+        errors nothing is concluded.
     arms : DataFrame
         Each arm, had everyone been given it: of the log of a study as `compare` has it (`arms.utility_of_arms`), of a
         file `arms.arm_means`.

@@ -37,7 +37,8 @@ from policysim.trials.diagnostics import (
 )
 from policysim.trials.estimators import range_caveats
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
-from policysim.trials.trial_columns import ENDS, PARTS, WITHIN, calibration_of
+from policysim.trials.splits import PARTS, WITHIN, calibration_of
+from policysim.trials.trial_columns import ENDS
 from policysim.utility import COSTS
 from policysim.words import ALL, guesses
 

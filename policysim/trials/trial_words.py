@@ -18,7 +18,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.gain import trace
 from policysim.study.labels import hidden
 from policysim.trials.evidence import LEAST_P, LEVEL
-from policysim.trials.trial_columns import PARTS
+from policysim.trials.splits import PARTS
 from policysim.trials.trial_findings import ARM, EACH, EXPECTED, IN_TRACE, OPTION, PRIVATE, SAME
 from policysim.trials.trial_tables import ARM_LETTERS, INTERVAL, Unit, View, behind, short
 from policysim.utility import COSTS
@@ -336,8 +336,10 @@ def _trace_table(view: View) -> Grid:
     for (option, than, outcome), changes in moving.groupby(["option", "than", "outcome"], sort=False):
         values = changes.set_index("epsilon")["value"]
         title = option if than == SAME else f"{option} minus {than}"
-        if outcome != main or than != SAME:
-            title += f": {outcome if outcome != main else 'privacy in all' if than == EACH else 'within limits'}"
+        if outcome != main:
+            title += f": {outcome}"
+        elif than != SAME:
+            title += ": privacy in all" if than == EACH else ": within limits"
         rows.append((str(title), *(view.unit.change(values[epsilon]) for epsilon in epsilons)))
     head = (f"{view.unit.title}, minus A, over ε", *map(plain, epsilons))
     return Grid(head, tuple(rows), name="differences")

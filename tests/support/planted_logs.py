@@ -24,6 +24,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments, over_splits
 from policysim.trials.evidence import heterogeneity
+from policysim.trials.splits import Measure, Measured, split_log
 from policysim.trials.trial_columns import groups_of
 
 SPACE = RecordSpace((Feature("old"), Feature("ill"), Feature("site", (0, 1, 2))))
@@ -128,13 +129,13 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
     """
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
     truths: dict[str, list[float]] = {policy.name: [] for policy in policies}
-    measured: dict[Policy, list[trial_columns.Measured]] = {policy: [] for policy in policies}
-    splits, everyone = trial_columns.split_log(log, study), groups_of(log, ())
+    measured: dict[Policy, list[Measured]] = {policy: [] for policy in policies}
+    splits, everyone = split_log(log, study), groups_of(log, ())
     for place, split in enumerate(islice(splits, trial_columns.REPEATS * trial_columns.MOST_TIMES)):
         looked = place and place % trial_columns.REPEATS == 0
         if looked and not any(trial_columns.is_close(trial_columns.everyones(each)) for each in measured.values()):
             break
-        measure = trial_columns.Measure(split, everyone)
+        measure = Measure(split, everyone)
         sizes = np.bincount(split.folds) / len(split.folds)
         for policy in policies:
             apart = [policy.probabilities(each) - BestFixed().probabilities(each) for each in split.problems]

@@ -25,7 +25,7 @@ from policysim.trials.estimate_value import cross_fit
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.overlap import find_holes
-from policysim.trials.trial_columns import split_log
+from policysim.trials.splits import split_log
 
 SIZES = st.lists(st.integers(1, 7), min_size=2, max_size=9)
 

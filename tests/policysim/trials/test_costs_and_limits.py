@@ -15,7 +15,8 @@ from policies.optimal.optimum import SameWithinLimits
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import trial_columns
 from policysim.trials.estimate_value import ESTIMATORS, cross_fit, estimate_value
-from policysim.trials.trial_columns import compare_log, split_log
+from policysim.trials.splits import split_log
+from policysim.trials.trial_columns import compare_log
 from policysim.trials.trial_findings import find
 
 COSTS = (0.0, 0.05, 0.2)

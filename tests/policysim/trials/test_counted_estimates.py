@@ -19,7 +19,8 @@ from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
 from policysim.trials.overlap import find_holes
-from policysim.trials.trial_columns import compare_log, ratio_of_means
+from policysim.trials.splits import ratio_of_means
+from policysim.trials.trial_columns import compare_log
 
 TIGHT = 1e-10
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 from small_trials import ARMS, SPACE, make_trial
 
-from policysim.trials import trial_columns
+from policysim.trials import splits
 from policysim.trials.diagnostics import balance_of, imbalance_by_chance, propensities_of
 from policysim.trials.trial_report import calibration, propensities
 
@@ -57,10 +57,10 @@ def test_propensities_are_drawn_where_they_vary(confounded):
 def test_calibration_sets_scores_beside_the_patients_who_had_no_part_in_them(error, most, monkeypatch):
     """By sorting, arm by arm; scores that are too high are seen to be."""
     trial = make_trial(900, 0.3, seed=4)
-    split = next(trial_columns.split_log(trial.log, trial.study))
+    split = next(splits.split_log(trial.log, trial.study))
     split = replace(split, scores=split.scores + error)
-    monkeypatch.setattr(trial_columns, "split_log", lambda *_: iter([split]))
-    table = trial_columns.calibration_of(trial.log, trial.study)
+    monkeypatch.setattr(splits, "split_log", lambda *_: iter([split]))
+    table = splits.calibration_of(trial.log, trial.study)
     actions, rewards = trial.log.data.actions, trial.log.data.rewards
     for arm, name in enumerate(ARMS):
         own = np.flatnonzero(actions == arm)

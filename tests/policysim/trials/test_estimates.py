@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from policysim.trials.estimators import NOTHING, Moments, minus, moments, over_splits
-from policysim.trials.trial_columns import ratio_of_means
+from policysim.trials.splits import ratio_of_means
 
 
 def interval(found):

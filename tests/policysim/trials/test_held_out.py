@@ -14,7 +14,8 @@ from policies.catalogue import CATALOGUE, make_policy
 from policysim.logs.log_frame import Observed
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments
-from policysim.trials.trial_columns import FOLDS, MOST_TIMES, compare_log, is_close, split_log
+from policysim.trials.splits import FOLDS, split_log
+from policysim.trials.trial_columns import MOST_TIMES, compare_log, is_close
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
 

@@ -11,9 +11,9 @@ from scipy.stats import binom
 from policies.reference import BestFixed, Greedy
 from policysim.report.findings import EQUAL, NOT_SHOWN
 from policysim.study.study_problem import problem_of_log
-from policysim.trials import trial_columns
+from policysim.trials import splits, trial_columns
 from policysim.trials.estimators import Moments, over_splits
-from policysim.trials.trial_columns import Measured
+from policysim.trials.splits import Measured
 
 USE = ["p_wait", "p_pill", "p_drip"]
 LOGS = 12
@@ -41,7 +41,7 @@ def test_confounding_by_two_features_together_is_modelled():
     apart = []
     for _ in range(2):
         study, log = planted_log(world, rng)
-        values = next(trial_columns.split_log(log, study)).values
+        values = next(splits.split_log(log, study)).values
         apart.append((values[:, 1] - values[:, 0]).mean())
     # The standard error of a mean of two differences among 1,000 patients is about .025.
     assert np.mean(apart) == pytest.approx(0.05, abs=0.08)
@@ -77,7 +77,7 @@ def test_a_policy_that_is_one_arm_for_all_is_equal_though_a_few_splits_differ(mo
             seeded = replace(study, seed=seed, policies=("greedy", "best-fixed", "uniform"))
             assert n_splits == sum(
                 any((greedy.probabilities(each) != BestFixed().probabilities(each)).any() for each in split.problems)
-                for split in islice(trial_columns.split_log(log, seeded), 10)
+                for split in islice(splits.split_log(log, seeded), 10)
             )
             judged = trial_columns.judged_on_splits(seeded, log, [greedy]).iloc[0]
             equal = n_splits <= 1
